@@ -99,6 +99,9 @@ constexpr OutOfScope out_of_scope[] = {{"apple", &apple},
                                        {"trainium2", &trainium},
                                        {"ascend", &ascend},
                                        {"910b", &ascend},
+                                       {"ascend910", &ascend},
+                                       {"ascend910b", &ascend},
+                                       {"ascend910c", &ascend},
                                        {"910c", &ascend},
                                        {"jetson", &jetson},
                                        {"orin", &jetson},
@@ -144,6 +147,16 @@ std::string_view lent_by(const std::string& name) {
   return {};
 }
 
+// "3090 pcie x4", "4090 egpu": the width of a slot, behind the name of its card.
+bool names_slot(const std::string& name) {
+  const std::string dashed = normalised(name);
+  for (const std::string_view word : {"egpu", "riser", "oculink", "thunderbolt", "pcie-x"})
+    if (dashed.find(word) != std::string::npos) return true;
+  for (const std::string_view lanes : {"-x1", "-x2", "-x4", "-x8", "-x16"})
+    if (dashed.ends_with(lanes)) return true;
+  return false;
+}
+
 // Nodes of the GPU in "3090s with nvlink" whose cards are bridged, as words; "" where none is.
 std::string bridged(const Catalog& catalog, const std::string& name) {
   const std::string dashed = normalised(name);
@@ -167,6 +180,9 @@ Problem unknown_name(const Catalog& catalog, std::string_view text, const std::s
                                  " are not in the catalog: " + std::string(maker->reason));
   if (const std::string_view gpus = lent_by(name); !gpus.empty())
     return bad_cluster(text, std::string(gpus));
+  if (names_slot(name))
+    return bad_cluster(
+        text, "name the card alone: --pcie-lanes says how wide its slot, riser or cable is");
   if (const std::string_view size = size_of_unknown_unit(text); !size.empty())
     return bad_cluster(
         text, "no unit of memory is recognised in \"" + printable(size) + "\"; expected GB or GiB");
@@ -268,6 +284,23 @@ Problems power_problems(const std::vector<Cluster>& clusters, const ClusterOptio
   return {};
 }
 
+// In GiB to a tenth: 23.6.
+std::string told_gib(Bytes size) {
+  std::string text = std::to_string(gib(size));
+  return text.substr(0, text.find('.') + 2) + " GiB";
+}
+
+Problems memory_problems(const std::vector<Cluster>& clusters, const ClusterOptions& options) {
+  if (!options.used_memory) return {};
+  for (const Cluster& cluster : clusters)
+    for (const NodeGroup& g : cluster.groups)
+      if (g.gpu.usable_memory() <= Bytes(0))
+        return {{ProblemKind::request, "--used-memory",
+                 told_gib(*options.used_memory) + " leave nothing of the " +
+                     told_gib(g.gpu.usable_memory() + g.gpu.memory_taken) + " of " + g.gpu.name}};
+  return {};
+}
+
 Result<std::vector<Cluster>> read_clusters(const Catalog& catalog, std::string_view text,
                                            const ClusterOptions& options) {
   const auto parts = read_spoken_cluster(text, cluster_names(catalog));
@@ -319,6 +352,7 @@ Result<std::vector<Cluster>> parse_gpus(const Catalog& catalog, std::string_view
   auto clusters = read_clusters(catalog, text, options);
   if (!clusters) return clusters;
   Problems problems = power_problems(*clusters, options);
+  if (problems.empty()) problems = memory_problems(*clusters, options);
   if (!problems.empty()) return problems;
   if (options.network_share) leave_share(*clusters, *options.network_share);
   return clusters;

@@ -31,6 +31,8 @@ struct ClusterOptions {
   std::optional<int> power_limit_w;         // [W] of every GPU
   std::optional<PeerAccess> peer_access{};  // over PCIe; absent: as each GPU usually has it
   std::optional<double> network_share{};    // of the network's rate that other jobs leave, (0, 1]
+  std::optional<Bytes> used_memory{};       // of every GPU, by other programs
+  std::optional<int> pcie_lanes{};          // of every GPU's slot, riser or cable; 1 to 16
 };
 
 // At least one cluster, each with 1 to 1,000,000 GPUs. Problems are of kind request.

@@ -44,6 +44,7 @@ struct Gpu {
   std::optional<Bytes> memory_reported;  // what the driver reports as total (nvidia-smi)
   std::optional<Bytes> memory_offered;   // the total that CUDA offers a process: the "total
                                          // capacity" of PyTorch's out-of-memory message
+  Bytes memory_taken;                    // by other programs: a desktop, WSL, a server of models
   bool shares_host_memory = false;       // the CPU's memory is the same: nowhere to offload to
   BytesPerSecond memory_bandwidth;
   Bytes l2;
@@ -82,8 +83,11 @@ struct Gpu {
   GpuEfficiency efficiency;
   Provenance provenance;
 
-  // What a process can hold before the driver refuses, CUDA context included: the best total read.
-  Bytes usable_memory() const { return memory_offered.value_or(memory_reported.value_or(memory)); }
+  // What a process can hold before the driver refuses, CUDA context included: the best total read,
+  // without what other programs have taken.
+  Bytes usable_memory() const {
+    return memory_offered.value_or(memory_reported.value_or(memory)) - memory_taken;
+  }
   std::optional<FlopsPerSecond> rate(DType d) const {
     return dense_rate[static_cast<std::size_t>(d)];
   }

@@ -163,6 +163,8 @@ Result<Cluster> join(const Catalog& catalog, std::vector<NodeGroup> groups, std:
     if (g.node.power_limit_w) g.gpu.power_limit_w = g.node.power_limit_w;
     if (options.power_limit_w) g.gpu.power_limit_w = *options.power_limit_w;
     if (options.peer_access) g.gpu.peer_over_pcie = *options.peer_access;
+    if (options.used_memory) g.gpu.memory_taken = *options.used_memory;
+    if (options.pcie_lanes) g.node.pcie_lanes_per_gpu = *options.pcie_lanes;
   }
   for (const NodeGroup& g : groups)
     if (g.gpu.vendor != groups.front().gpu.vendor)

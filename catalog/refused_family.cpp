@@ -24,6 +24,8 @@ constexpr std::string_view drafts =
 constexpr std::string_view sized = "its local and global layers have different attention sizes";
 constexpr std::string_view diffusion =
     "it makes images or video by diffusion; only language models are supported";
+constexpr std::string_view embeds =
+    "it is trained on pooled outputs, without logits, which is not modelled";
 constexpr std::string_view streams = "its residual stream is several, joined by hyper-connections";
 constexpr std::string_view biased = "positions are learned relative biases of its attention";
 constexpr std::string_view blocks = "its attention chooses blocks of keys, which is not modelled";
@@ -164,6 +166,8 @@ constexpr auto refused = std::to_array<RefusedFamily>({
     {"eurobert", encoder, "gpt2"},
     {"distilbert", encoder, "gpt2"},
     {"albert", encoder, "gpt2"},
+    // A word of ours: the decoder's own type stands in its config.json.
+    {"embedding", embeds, "qwen3"},
     {"diffusion", diffusion, ""},  // pipelines of diffusers: model_index.json has no model_type
 });
 

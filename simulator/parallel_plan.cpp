@@ -266,7 +266,8 @@ static std::string said_otherwise(std::string_view part) {
                               {"dp", "dp=8"},
                               {"tp", "tp=2"},
                               {"pp", "pp=2"},
-                              {"device_map", "split=true,pp=2"}};
+                              {"device_map", "split=true,pp=2"},
+                              {"device_map=auto", "split=true,pp=2"}};
   std::string small(part);
   for (char& c : small) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   for (const Called& one : names)

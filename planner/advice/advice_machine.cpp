@@ -8,6 +8,7 @@
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
 #include "planner/forecast/model_states.hpp"
+#include "planner/request/asked_cluster.hpp"
 #include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/rank_layout.hpp"
@@ -28,12 +29,8 @@ bool has_price(const Prices& prices, const Gpu& gpu) {
 }
 
 std::vector<Cluster> clusters_of(const AdviceTrial& t, const std::string& words) {
-  ClusterOptions options;
-  options.host_ram = t.request.asked.host_ram;
-  options.power_limit_w = t.request.asked.power_limit_w;
-  options.peer_access = t.request.asked.peer_access;
-  options.network = t.request.asked.network;
-  options.network_share = t.request.asked.network_share;
+  ClusterOptions options = cluster_options(t.request.asked);
+  options.gpus_per_node.reset();
   auto clusters = parse_gpus(t.request.facts->catalog, words, options);
   return clusters ? *std::move(clusters) : std::vector<Cluster>{};
 }

@@ -12,6 +12,7 @@ namespace {
 constexpr int shortest_step = 128;           // tokens
 constexpr int longest_sequence = 4'194'304;  // tokens; nothing in the catalog is made for more
 constexpr int largest_microbatch = 1024;     // sequences
+constexpr int rank_step = 8;
 
 // Nothing where no plan is legal.
 using Ask = std::function<std::optional<ChosenPlan>(int, Room)>;
@@ -99,7 +100,19 @@ Reach reach(const ResolvedRequest& request, Method method, const Cluster& cluste
   const Ladder sizes{1, largest_microbatch, [](int) { return 1; }};
   auto longest = std::async(std::launch::async, farthest, std::cref(sequence), std::cref(lengths),
                             Room::weighed);
+  const Ask rank = [&](int of_adapters, Room room) {
+    ResolvedRequest wider = request;
+    wider.asked.lora_rank = of_adapters;
+    return chosen(wider, room);
+  };
+  const Ladder ranks{rank_step, std::max(rank_step, request.model.hidden / rank_step * rank_step),
+                     [](int) { return rank_step; }, false};
   Reach r;
+  r.adapters = row(method).adapter;
+  if (r.adapters) {
+    r.rank = farthest(rank, ranks, Room::weighed);
+    r.roomy_rank = farthest(rank, ranks, Room::demanded);
+  }
   r.roomy_sequence = farthest(sequence, lengths, Room::demanded);
   r.sequence = longest.get();
   if (!request.asked.plans.empty()) return r;  // a plan says its own

@@ -193,6 +193,13 @@ Problems not_asked_here(const Request& request) {
                           "is of several machines, shop compares single ones; leave it away, and "
                           "ask fit or plan about a cluster"});
   };
+  const auto of_one_there = [&](bool given, const char* flag) {
+    if (given)
+      problems.push_back({ProblemKind::request, flag,
+                          "is of a machine that is there, shop looks for one; leave it away"});
+  };
+  of_one_there(request.used_memory.has_value(), "--used-memory");
+  of_one_there(request.pcie_lanes.has_value(), "--pcie-lanes");
   of_several(request.network.has_value(), "--network");
   of_several(request.network_share.has_value(), "--network-share");
   of_several(request.nodes.has_value(), "--nodes");

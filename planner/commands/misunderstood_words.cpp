@@ -30,13 +30,14 @@ std::string listed_commands(const CLI::App& app) {
   return listed(std::vector<std::string_view>(names.begin(), names.end()), " or ");
 }
 
-// Flags that people know from launch scripts ("--tp 8 --pp=2"), as --plan says them: "tp=8,pp=2".
-// Empty where there are none.
-std::string as_plan(int argc, char** argv) {
+// Flags that people know from launch scripts ("--tp 8 --pp=2") and the command does not, as --plan
+// says them: "tp=8,pp=2". Empty where there are none.
+std::string as_plan(const CLI::App& app, int argc, char** argv) {
   std::string plan;
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
     if (!word.starts_with("--")) continue;
+    if (app.get_option_no_throw(word.substr(0, word.find('='))) != nullptr) continue;
     word.erase(0, 2);
     if (word.find('=') == std::string::npos && i + 1 < argc) word += std::string("=") + argv[i + 1];
     if (word.find('=') == std::string::npos || !parse_plan(word)) continue;
@@ -167,7 +168,7 @@ std::string misunderstood(const CLI::App& app, const CLI::ParseError& error, int
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
     if (const auto flag = unknown_flag(*inner, argc, argv)) what = *flag + "; " + what;
   std::string line = what;
-  const std::string plan = as_plan(argc, argv);
+  const std::string plan = as_plan(*inner, argc, argv);
   const bool plans = !plan.empty() && inner->get_option_no_throw("--plan") != nullptr;
   if (plans) line += "; a plan is one text: " + plan_flag(*inner) + plan;
   for (int i = 1; i < argc && !plans; ++i) {

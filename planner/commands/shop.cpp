@@ -61,7 +61,10 @@ Json shop_request(const Request& request, const ShopAnswer& a) {
   std::vector<Json> filled;
   for (const ShopOffer& o : a.offers)
     filled.push_back(filled_json(a.request, o.question->workload, &o.question->plan));
-  if (filled.empty()) filled.push_back(asked_json(a.request.asked));
+  if (filled.empty()) {
+    filled.push_back(asked_json(a.request.asked));
+    filled.back()["sequence"] = a.request.sequence;
+  }
   for (Json& one : filled) {
     for (const char* found_out : {"gpus", "network"}) one.erase(found_out);
     one["budget_usd"] = a.budget.value;

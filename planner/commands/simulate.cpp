@@ -9,6 +9,7 @@
 #include "planner/choice/workload_choice.hpp"
 #include "planner/report/html_report.hpp"
 #include "planner/report/length_report.hpp"
+#include "planner/report/measured_report.hpp"
 #include "planner/report/outlook_report.hpp"
 #include "planner/report/pipeline_drawing.hpp"
 #include "planner/report/simulate_json.hpp"
@@ -66,6 +67,22 @@ void count_tokens_of_samples(const LengthOutlook& lengths, const ResolvedRequest
   outlook.tokens = std::llround(mean * static_cast<double>(*r.asked.samples));
 }
 
+// Where batches are padded: the interval of a full step about the mean one, and its share of FLOPs
+// is by the tokens of samples.
+std::optional<MeasuredStep> measured_beside(const ResolvedRequest& r, const Simulation& s,
+                                            const std::optional<LengthOutlook>& lengths) {
+  if (!r.asked.measured_step_s) return std::nullopt;
+  Forecast f = with_lengths(s.forecast, lengths);
+  const double shorter = f.step_time.expected / s.forecast.step_time.expected;
+  f.step_time.low = shorter * f.step_time.low;
+  f.step_time.high = shorter * f.step_time.high;
+  if (lengths && lengths->padded) {
+    f.mfu = f.mfu * lengths->padded->tokens_per_s / f.tokens_per_s;
+    f.tokens_per_s = lengths->padded->tokens_per_s;
+  }
+  return measured_step(Seconds(*r.asked.measured_step_s), f, s.question.plan.microbatches);
+}
+
 }  // namespace
 
 void add_simulate_flags(CLI::App& command, SimulateOptions& options) {
@@ -94,9 +111,11 @@ int simulate(const Request& request, const Facts& facts, const SimulateOptions& 
     outlook = run_outlook(*resolved, s->question, with_lengths(s->forecast, lengths), *operations);
     if (lengths) count_tokens_of_samples(*lengths, *resolved, *outlook);
   }
+  const auto measured = measured_beside(*resolved, *s, lengths);
   Json answer = simulate_json(*resolved, *s);
   if (lengths) answer["lengths"] = length_json(*lengths);
   if (outlook) answer["outlook"] = outlook_json(*outlook);
+  if (measured) answer["measured"] = measured_json(*measured);
   const Problems unpublished = publish(output, answer, [&] {
     return std::vector<ReportDetail>{{0, Json(), timeline_json(s->record())}};
   });
@@ -106,7 +125,8 @@ int simulate(const Request& request, const Facts& facts, const SimulateOptions& 
   } else {
     output.out << simulate_text(*resolved, *s)
                << (lengths ? length_text(*lengths, s->question.workload) : "")
-               << (outlook ? outlook_text(*outlook) : "");
+               << (outlook ? outlook_text(*outlook) : "")
+               << (measured ? measured_text(*measured) : "");
   }
   if (options.draw)
     (output.json ? output.err : output.out)

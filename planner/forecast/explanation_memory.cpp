@@ -243,6 +243,11 @@ ExplainedFigure capacity(const Gpu& gpu) {
               "memory_reported_mib");
   else
     add_field("the nominal capacity", gpu.memory, Trust::datasheet, "memory_gib");
+  if (gpu.memory_taken > Bytes(0)) {
+    figure.formula += " - what other programs have taken";
+    figure.inputs.push_back(
+        {"taken by other programs", in_gib(gpu.memory_taken), "GiB", Trust::assumed, "asked"});
+  }
   return figure;
 }
 

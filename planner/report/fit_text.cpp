@@ -31,7 +31,7 @@ std::vector<const FitAnswer*> of_method(const FitAnswers& all, Method method) {
 Bytes memory_of(const Cluster& cluster) {
   Bytes sum;
   for (const NodeGroup& g : cluster.groups)
-    sum += static_cast<std::int64_t>(g.gpus()) * g.gpu.memory;
+    sum += static_cast<std::int64_t>(g.gpus()) * (g.gpu.memory - g.gpu.memory_taken);
   return sum;
 }
 

@@ -55,17 +55,23 @@ std::string reach_text(const Reach& reach, const ResolvedRequest& request) {
       reach.sequence && made_for > 0 && reach.sequence->value > made_for)
     text += sentence("                        (", request.model.id, " was made for ",
                      grouped(made_for), ")\n");
-  if (!request.asked.plans.empty()) return text;
-  return text + lines("largest microbatch  ",
-                      sentence(" of ", grouped(request.sequence), " tokens"), reach.microbatch,
-                      reach.roomy_microbatch);
+  if (request.asked.plans.empty())
+    text += lines("largest microbatch  ", sentence(" of ", grouped(request.sequence), " tokens"),
+                  reach.microbatch, reach.roomy_microbatch);
+  if (reach.adapters) text += lines("largest LoRA rank   ", "", reach.rank, reach.roomy_rank);
+  return text;
 }
 
 Json reach_json(const Reach& reach) {
-  return {{"longest_sequence", reached_json(reach.sequence)},
-          {"longest_sequence_with_room", reached_json(reach.roomy_sequence)},
-          {"largest_microbatch", reached_json(reach.microbatch)},
-          {"largest_microbatch_with_room", reached_json(reach.roomy_microbatch)}};
+  Json j = {{"longest_sequence", reached_json(reach.sequence)},
+            {"longest_sequence_with_room", reached_json(reach.roomy_sequence)},
+            {"largest_microbatch", reached_json(reach.microbatch)},
+            {"largest_microbatch_with_room", reached_json(reach.roomy_microbatch)}};
+  if (reach.adapters) {
+    j["largest_rank"] = reached_json(reach.rank);
+    j["largest_rank_with_room"] = reached_json(reach.roomy_rank);
+  }
+  return j;
 }
 
 }  // namespace shardwise

@@ -89,6 +89,21 @@ std::string told_peer_access(const LinkCalibration& links, const Request& r,
          "of many consumer cards refuse it.";
 }
 
+std::string told_pcie_lanes(int lanes, const Clusters& clusters) {
+  for (const Cluster& c : clusters)
+    for (const NodeGroup& g : c.groups)
+      if (g.gpu.host_link || lanes > g.gpu.pcie_lanes)
+        return sentence("--pcie-lanes ", lanes, " changes nothing for ", g.gpu.name,
+                        g.gpu.host_link
+                            ? ", which NVLink joins to its CPU."
+                            : sentence(", which has ", counted(g.gpu.pcie_lanes, "lane"), '.'));
+  const NodeGroup& first = clusters.front().groups.front();
+  return sentence("--pcie-lanes: every GPU's slot has ", counted(lanes, "lane"), " of PCIe ",
+                  std::min(first.gpu.pcie_generation,
+                           first.node.pcie_generation.value_or(first.gpu.pcie_generation)),
+                  ", or twice as many of the generation before.");
+}
+
 std::string told_network_share(double share, const Clusters& clusters) {
   if (std::all_of(clusters.begin(), clusters.end(),
                   [](const Cluster& c) { return c.nodes() == 1; }))
@@ -140,7 +155,8 @@ std::string gpus_behind(const Catalog& catalog, const std::string& words) {
 }
 
 ClusterOptions cluster_options(const Request& r) {
-  return {r.network, r.host_ram, r.gpus_per_node, r.power_limit_w, r.peer_access, r.network_share};
+  return {r.network,     r.host_ram,      r.gpus_per_node, r.power_limit_w,
+          r.peer_access, r.network_share, r.used_memory,   r.pcie_lanes};
 }
 
 Result<Clusters> asked_clusters(const Catalog& catalog, const Request& r) {
@@ -167,6 +183,10 @@ std::vector<std::string> machine_notes(const Facts& facts, const Request& r,
     notes.emplace_back("--network changes nothing here: all GPUs are in one machine.");
   if (r.network_share) notes.push_back(told_network_share(*r.network_share, clusters));
   for (std::string& note : notes_of_sizes(facts.catalog, *r.gpus)) notes.push_back(std::move(note));
+  if (r.used_memory)
+    notes.push_back(sentence("--used-memory: other programs have ", shown_gib(*r.used_memory),
+                             " of every GPU; memory and capacity below are without it."));
+  if (r.pcie_lanes) notes.push_back(told_pcie_lanes(*r.pcie_lanes, clusters));
   if (r.peer_access) notes.push_back(told_peer_access(facts.profile.links, r, clusters));
   return notes;
 }

@@ -76,11 +76,19 @@ std::string_view lettered_example(NumberLetters letters) {
       return " such as 10000 or 10k";
     case NumberLetters::percent:
       return " such as 0.9 or 90%";
+    case NumberLetters::seconds:
+      return " of seconds such as 3.2, 3.2s/it or 1.5it/s";
     case NumberLetters::none:
     case NumberLetters::watts:
       break;
   }
   return "";
+}
+
+std::optional<double> number_in(NumberLetters letters, std::string_view words) {
+  if (letters == NumberLetters::percent) return share_in(words);
+  if (letters == NumberLetters::seconds) return seconds_in(words);
+  return plain_number_in(words);
 }
 
 // One use of a flag as a value of the field's kind, or why it is none.
@@ -92,9 +100,7 @@ std::variant<FieldValue, Problem> read_value(const RequestField& field, const st
                                  found(words)));
   }
   if (field.kind == FieldKind::number) {
-    const bool share = field.letters == NumberLetters::percent;
-    if (const auto value = share ? share_in(words) : plain_number_in(words))
-      return FieldValue(*value);
+    if (const auto value = number_in(field.letters, words)) return FieldValue(*value);
     return wrong(
         where, sentence("expected a number", lettered_example(field.letters), ", ", found(words)));
   }

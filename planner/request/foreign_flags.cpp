@@ -8,7 +8,7 @@ namespace {
 struct FlagElsewhere {
   std::string_view flag, here;
 };
-constexpr std::array<FlagElsewhere, 137> flags_elsewhere{
+constexpr std::array<FlagElsewhere, 158> flags_elsewhere{
     {{"--model", "MODEL without a flag"},
      {"-m", "--method, or MODEL without a flag"},
      {"--lora", "--method lora"},
@@ -145,7 +145,28 @@ constexpr std::array<FlagElsewhere, 137> flags_elsewhere{
      {"--timeline", "--trace"},
      {"--chrome-trace", "--trace"},
      {"--perfetto", "--trace"},
-     {"--gantt", "--draw"}}};
+     {"--gantt", "--draw"},
+     {"--max-rank", "--reach"},
+     {"--measured", "--measured-step"},
+     {"--step-time", "--measured-step"},
+     {"--time-per-step", "--measured-step"},
+     {"--seconds-per-step", "--measured-step"},
+     {"--s-per-it", "--measured-step"},
+     {"--it-per-s", "--measured-step (1.5it/s)"},
+     {"--pcie", "--pcie-lanes"},
+     {"--pcie-width", "--pcie-lanes"},
+     {"--pcie-x", "--pcie-lanes"},
+     {"--lanes", "--pcie-lanes"},
+     {"--riser", "--pcie-lanes"},
+     {"--egpu", "--pcie-lanes"},
+     {"--display", "--used-memory"},
+     {"--windows", "--used-memory"},
+     {"--wsl", "--used-memory"},
+     {"--desktop", "--used-memory"},
+     {"--reserve", "--used-memory"},
+     {"--reserved-memory", "--used-memory"},
+     {"--free-memory", "--used-memory (what is not free)"},
+     {"--free-vram", "--used-memory (what is not free)"}}};
 
 constexpr std::string_view attention =
     "attention runs in the kernel that framework and GPU choose (docs/catalog/frameworks.md)";
@@ -165,11 +186,16 @@ constexpr std::string_view cost_of_run =
 constexpr std::string_view amount_of_data =
     "--samples or --tokens say how much data there is, and the answer how long it takes";
 
+constexpr std::string_view failures =
+    "how often machines fail stands in catalog/operations.json; simulate --tokens counts on it";
+constexpr std::string_view told_mfu =
+    "simulate tells it, and with --measured-step that of your run";
+
 // Of one command, or of all the others.
 struct ToldElsewhere {
   std::string_view command, flag, words;
 };
-constexpr std::array<ToldElsewhere, 44> told_elsewhere{
+constexpr std::array<ToldElsewhere, 52> told_elsewhere{
     {{"plan", "--max-tp", held},
      {"plan", "--max-pp", held},
      {"plan", "--exclude", held},
@@ -182,6 +208,8 @@ constexpr std::array<ToldElsewhere, 44> told_elsewhere{
      {"shop", "--region", every_offer},
      {"shop", "--hours", budget_in_dollars},
      {"shop", "--days", budget_in_dollars},
+     {"shop", "--max-hours", budget_in_dollars},
+     {"shop", "--max-days", budget_in_dollars},
      {"shop", "--price", budget_of_run},
      {"shop", "--max-price", budget_of_run},
      {"shop", "--cost", budget_of_run},
@@ -193,6 +221,12 @@ constexpr std::array<ToldElsewhere, 44> told_elsewhere{
      {"collectives", "--min-bytes", every_size},
      {"", "--hours", amount_of_data},
      {"", "--days", amount_of_data},
+     {"", "--max-hours", amount_of_data},
+     {"", "--spot", failures},
+     {"", "--preemptible", failures},
+     {"", "--mtbf", failures},
+     {"", "--failure-rate", failures},
+     {"", "--mfu", told_mfu},
      {"", "--price", cost_of_run},
      {"", "--cost", cost_of_run},
      {"", "--cheapest", "shop tells what runs it, the cheapest first"},

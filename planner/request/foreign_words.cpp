@@ -14,12 +14,17 @@ struct ForeignWord {
   std::string_view key, word, hint;
 };
 constexpr std::string_view rollouts =
-    "its samples are generated between steps, which is not modelled";
+    "its samples are generated between steps, which is not modelled; what its update takes is "
+    "that of --method full or lora with --seq of prompt and answer";
 constexpr std::string_view data =
     "that is what the data are; all weights are trained by full, "
     "adapters by lora";
 constexpr std::string_view some_layers =
     "training some layers and freezing the rest is not modelled; lora or full is";
+constexpr std::string_view as_lora =
+    "did you mean lora? only the scale or the start of its adapters differs";
+constexpr std::string_view other_adapters = "adapters other than LoRA's are not modelled";
+constexpr std::string_view teacher = "a teacher beside the model is not modelled";
 constexpr std::string_view eight_bits =
     "adapters on 8-bit weights are qlora with "
     "--quantization int8";
@@ -33,7 +38,7 @@ constexpr std::string_view layout =
     "--method full --plan zero=3";
 constexpr std::string_view on_drives =
     "--plan nvme=true puts the optimizer's states on drives, beside --offload optimizer";
-constexpr std::array<ForeignWord, 70> foreign_word_rows{{
+constexpr std::array<ForeignWord, 85> foreign_word_rows{{
     {"method", "grpo", rollouts},
     {"method", "ppo", rollouts},
     {"method", "rlhf", rollouts},
@@ -54,6 +59,21 @@ constexpr std::array<ForeignWord, 70> foreign_word_rows{{
     {"method", "galore", "that is an optimizer: --optimizer galore-adamw with --method full"},
     {"method", "freeze", some_layers},
     {"method", "frozen", some_layers},
+    {"method", "badam", some_layers},
+    {"method", "lisa", some_layers},
+    {"method", "rslora", as_lora},
+    {"method", "pissa", as_lora},
+    {"method", "loftq", "did you mean qlora? only how its adapters begin differs"},
+    {"method", "qdora", "DoRA on 4-bit weights is not modelled; qlora is the nearest"},
+    {"method", "adalora", other_adapters},
+    {"method", "vera", other_adapters},
+    {"method", "ia3", other_adapters},
+    {"method", "adapter", other_adapters},
+    {"method", "prompt-tuning", other_adapters},
+    {"method", "prefix-tuning", other_adapters},
+    {"method", "p-tuning", other_adapters},
+    {"method", "distill", teacher},
+    {"method", "distillation", teacher},
     {"method", "inference", training_only},
     {"method", "serving", training_only},
     {"method", "unsloth", "that is a framework: --framework unsloth with --method lora or qlora"},

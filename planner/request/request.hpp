@@ -29,6 +29,8 @@ struct Request {
   std::optional<double> network_share;    // of its rate that other jobs leave; absent: all
   std::optional<Bytes> host_ram;          // of every node
   std::optional<int> power_limit_w;       // [W] of every GPU
+  std::optional<Bytes> used_memory;       // of every GPU, by other programs
+  std::optional<int> pcie_lanes;          // of every GPU's slot
   std::optional<PeerAccess> peer_access;  // between GPUs over PCIe; absent: as each usually has it
   std::vector<Method> methods;            // empty: the sensible ones
   std::optional<std::string> framework;
@@ -57,6 +59,7 @@ struct Request {
   std::optional<double> jitter, straggler;  // simulator/variation.hpp
   std::optional<std::int64_t> seed;
   std::optional<double> loader_sequences_per_s;  // of one node
+  std::optional<double> measured_step_s;         // simulate: [s] to hold beside the forecast
   std::optional<Transformer> uploaded;           // the model itself, instead of a name
   bool names_only = false;  // nothing here may name a file: the question comes over a network
   bool explain = false;     // every figure with its derivation

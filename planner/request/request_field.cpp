@@ -114,7 +114,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 54> field_rows{{
+constexpr std::array<RequestField, 57> field_rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text_kind, 0, 0, nullptr, set_plain<&R::model>, get_plain<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -139,6 +139,13 @@ constexpr std::array<RequestField, 54> field_rows{{
      NumberLetters::percent},
     {"host_ram_gib", "--host-ram", "SIZE", "CPU memory of every node: 128GiB", FieldKind::size,
      1 << 20, exabyte, nullptr, set_plain<&R::host_ram>, get_plain<&R::host_ram>},
+    {"used_memory_gib", "--used-memory", "SIZE",
+     "GPU memory that other programs hold, as nvidia-smi shows before the run (a desktop, WSL): "
+     "1.2GiB",
+     FieldKind::size, 1, exabyte, nullptr, set_plain<&R::used_memory>, get_plain<&R::used_memory>},
+    {"pcie_lanes", "--pcie-lanes", "N",
+     "PCIe lanes of every GPU's slot, riser or eGPU cable (nvidia-smi pcie.link.width.max): 4",
+     integer_kind, 1, 16, nullptr, set_integer<&R::pcie_lanes>, get_integer<&R::pcie_lanes>},
     {"power_limit_w",
      "--power-limit",
      "WATTS",
@@ -193,8 +200,9 @@ constexpr std::array<RequestField, 54> field_rows{{
      FieldKind::texts, 0, 0, nullptr,
      [](R& r, const V& v) { r.plans = std::get<std::vector<std::string>>(v); }, get_plans},
     {"plan_from", "--plan-from", "FILE",
-     "read plan and settings from a DeepSpeed, Accelerate, torchtitan, Megatron, axolotl or "
-     "Trainer file, or a folder of them",
+     "read plan and settings from a file of DeepSpeed, Accelerate, axolotl, LLaMA-Factory, "
+     "ms-swift, "
+     "torchtune, torchtitan, Megatron or a Trainer, or a folder of them",
      FieldKind::texts, 0, 0, nullptr,
      [](R& r, const V& v) { r.plan_from = std::get<std::vector<std::string>>(v); }, get_plan_from},
     {"recompute", "--recompute", "POLICY",
@@ -253,9 +261,14 @@ constexpr std::array<RequestField, 54> field_rows{{
      "sequences per second that the data loaders of one node deliver", number_kind, 1,
      1'000'000'000'000'000, nullptr, set_plain<&R::loader_sequences_per_s>,
      get_plain<&R::loader_sequences_per_s>},
+    {"measured_step_s", "--measured-step", "TIME",
+     "a step as your log tells it, to hold beside the forecast: 3.2, 3.2s/it, 1.5it/s", number_kind,
+     0, 1'000'000'000, nullptr, set_plain<&R::measured_step_s>, get_plain<&R::measured_step_s>,
+     "simulate", NumberLetters::seconds},
     {"explain", "--explain", "", "derive every figure, with sources", FieldKind::flag, 0, 0,
      nullptr, set_flag<&R::explain>, get_flag<&R::explain>, judging},
-    {"reach", "--reach", "", "how long a sequence and how large a microbatch would still fit",
+    {"reach", "--reach", "",
+     "how long a sequence, how large a microbatch and which LoRA rank would still fit",
      FieldKind::flag, 0, 0, nullptr, set_flag<&R::reach>, get_flag<&R::reach>, "fit"},
     {"why_not", "--why-not", "PLAN", "say which rules this other plan breaks, or what it costs",
      FieldKind::texts, 0, 0, nullptr,
@@ -308,7 +321,8 @@ struct FewFields {
   std::string_view command, keys;
 };
 constexpr std::array<FewFields, 1> few_fields{
-    {{"collectives", "gpus nodes gpus_per_node network network_share peer_access profile"}}};
+    {{"collectives",
+      "gpus nodes gpus_per_node network network_share pcie_lanes peer_access profile"}}};
 
 }  // namespace
 

@@ -29,6 +29,7 @@ enum class NumberLetters {
   decimal,  // of amounts: 10k = 10,000, m, b and g, t = 10^12
   watts,    // 300W
   percent,  // of shares: 90% = 0.9
+  seconds,  // 3.2s/it, 450ms
 };
 
 struct RequestField {

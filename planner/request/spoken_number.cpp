@@ -80,4 +80,25 @@ std::optional<double> share_in(std::string_view words) {
   return value && percent ? std::optional(*value / 100) : value;
 }
 
+std::optional<double> seconds_in(std::string_view words) {
+  const bool rate = words.ends_with("it/s");
+  const auto take = [&](std::string_view unit) {
+    if (!words.ends_with(unit)) return false;
+    words.remove_suffix(unit.size());
+    return true;
+  };
+  double times = 1;
+  if (!take("it/s")) {
+    take("/it");
+    if (take("ms"))
+      times = 1e-3;
+    else
+      take("s");
+  }
+  while (words.ends_with(' ')) words.remove_suffix(1);
+  const auto value = plain_number_in(words);
+  if (!value || *value <= 0) return std::nullopt;
+  return rate ? 1 / *value : times * *value;
+}
+
 }  // namespace shardwise

@@ -17,4 +17,7 @@ std::optional<double> plain_number_in(std::string_view digits);
 // A part of one: 0.9 or 90%.
 std::optional<double> share_in(std::string_view words);
 
+// [s] As trainers print a step: 3.2, 3.2s, 3.2s/it, 450ms, 1.5it/s.
+std::optional<double> seconds_in(std::string_view words);
+
 }  // namespace shardwise

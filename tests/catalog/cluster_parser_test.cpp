@@ -313,6 +313,28 @@ TEST_CASE("a node that holds its modules to less power says so, until somebody e
   CHECK(limit("alps-gh200-4x", asked) == 500);
 }
 
+// An RTX 4090 offers 23.6 GiB (PyTorch's message, catalog/devices/rtx-4090.json).
+TEST_CASE("what other programs hold of a card is taken from it, and leaves something") {
+  const Gpu whole = one("2x4090").groups[0].gpu;
+  ClusterOptions desktop;
+  desktop.used_memory = Bytes(std::int64_t{3} << 29);  // 1.5 GiB
+  const Gpu card = one("2x4090", desktop).groups[0].gpu;
+  CHECK(card.usable_memory() == whole.usable_memory() - Bytes(std::int64_t{3} << 29));
+  CHECK(card.memory == whole.memory);  // sold as before
+  desktop.used_memory = whole.usable_memory();
+  const Problem p = refusal("2x4090", desktop);
+  CHECK(p.where == "--used-memory");
+  CHECK(holds(p.what, "leave nothing of the 23.6 GiB"));
+}
+
+TEST_CASE("a slot may be narrower than the box has it") {
+  ClusterOptions riser;
+  riser.pcie_lanes = 4;
+  for (const NodeGroup& g : one("3090+4090", riser).groups) CHECK(g.node.pcie_lanes_per_gpu == 4);
+  for (const char* text : {"4x3090 pcie x4", "4090 egpu", "2x3090 riser"})
+    CHECK(holds(refusal(text).what, "--pcie-lanes"));
+}
+
 TEST_CASE("cards of two vendors are no cluster") {
   CHECK(holds(refusal("3090+7900xtx").what, "no collective library in common"));
   CHECK(holds(refusal("2xH100-SXM+2xMI300X").what, "no collective library in common"));

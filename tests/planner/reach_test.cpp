@@ -74,6 +74,21 @@ TEST_CASE("the largest microbatch fits, one sequence more does not") {
   CHECK(verdict(r.microbatch->value + 1) == Verdict::does_not_fit);
 }
 
+TEST_CASE("the largest rank fits, eight more do not") {
+  Request request = request_for("llama-3.1-8b", "4090", {Method::lora});
+  const Reach r = reach_of(request);
+  REQUIRE(r.rank);
+  const auto verdict = [&](int rank) {
+    request.lora_rank = rank;
+    return asked_at(request, 2048);
+  };
+  CHECK(r.rank->value % 8 == 0);
+  CHECK(verdict(r.rank->value) != Verdict::does_not_fit);
+  CHECK(verdict(r.rank->value + 8) == Verdict::does_not_fit);
+  CHECK(verdict(r.roomy_rank->value) == Verdict::fits);
+  CHECK_FALSE(reach_of(request_for("llama-3.2-1b", "4090", {Method::full})).adapters);
+}
+
 // 70 B parameters in 4 bits alone are 33 GiB.
 TEST_CASE("nothing is within reach where the weights have no room") {
   const Reach r = reach_of(request_for("llama-3.1-70b", "4090", {Method::qlora}));

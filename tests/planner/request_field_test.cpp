@@ -68,6 +68,16 @@ TEST_CASE("flags are read into the request") {
   CHECK(r.host_ram == Bytes(128'000'000'000));
   CHECK(set(r, "power_limit_w", {"280"}).empty());
   CHECK(r.power_limit_w == 280);
+  CHECK(set(r, "used_memory_gib", {"1.5GiB"}).empty());
+  CHECK(r.used_memory == Bytes(std::int64_t{3} << 29));
+  CHECK(set(r, "pcie_lanes", {"4"}).empty());
+  CHECK(r.pcie_lanes == 4);
+  for (const char* step : {"0.5", "0.5s", "0.5 s/it", "500ms", "2it/s", "2 it/s"}) {
+    CHECK(set(r, "measured_step_s", {step}).empty());
+    CHECK(r.measured_step_s == 0.5);
+  }
+  for (const char* step : {"0", "-1", "s", "fast", "3.2s/step", "nan"})
+    CHECK_FALSE(set(r, "measured_step_s", {step}).empty());
   CHECK(set(r, "network_share", {"0.5"}).empty());
   CHECK(r.network_share == 0.5);
   CHECK(set(r, "peer_access", {"No"}).empty());

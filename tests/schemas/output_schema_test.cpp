@@ -264,6 +264,31 @@ TEST_CASE("shop answers as its schema says", "[schemas]") {
   bool buys = false, rents = false;
   for (const Document& offer : answer["offers"]) (offer["kind"] == "buy" ? buys : rents) = true;
   CHECK((buys && rents));
+  r.budget = 0.001;  // less than any hour
+  Answer nothing;
+  REQUIRE(shop(r, facts(), nothing.output) == 0);
+  CHECK(nothing.json()["offers"].empty());
+  check(schema_of("shop"), nothing.json());
+}
+
+TEST_CASE("a measured step and files read answer as the schemas say", "[schemas]") {
+  Request r = asked("llama-3.2-1b", "2xRTX-4090", Method::full, {});
+  const std::string path =
+      std::filesystem::temp_directory_path() / "shardwise-output-schema-ds.json";
+  std::ofstream(path) << R"({"zero_optimization": {"stage": 2}, "steps_per_print": 10})";
+  r.plan_from = {path};
+  r.measured_step_s = 2;
+  Answer simulated, judged, compared;
+  REQUIRE(simulate(r, facts(), {}, simulated.output) == 0);
+  check(schema_of("simulate"), simulated.json());
+  CHECK(simulated.json()["measured"]["step_time_s"] == 2);
+  CHECK(simulated.json()["plan_from"][0]["format"] == "DeepSpeed");
+  r.measured_step_s.reset();
+  REQUIRE(fit(r, facts(), false, judged.output) == 0);
+  check(schema_of("fit"), judged.json());
+  REQUIRE(compare(r, facts(), false, compared.output) == 0);
+  check(schema_of("compare"), compared.json());
+  std::filesystem::remove(path);
 }
 
 TEST_CASE("launch answers as its schema says, for every target", "[schemas]") {

@@ -69,10 +69,11 @@ S.advice = (plans) => plans.filter((p) => S.list(p.advice).length).map((p) => S.
     { key: "time_ratio", title: "time per token", show: (v) => S.digits(v) + " x" }, { key: "plan", title: "plan", word: true, cell: (r) => S.plan(r.plan || "") }])));
 
 S.reaches = { longest_sequence: "longest sequence, tokens", longest_sequence_with_room: "with room to spare",
-  largest_microbatch: "largest microbatch, sequences", largest_microbatch_with_room: "with room to spare" };
+  largest_microbatch: "largest microbatch, sequences", largest_microbatch_with_room: "with room to spare",
+  largest_rank: "largest LoRA rank", largest_rank_with_room: "with room to spare" };
 S.reach = (plans) => plans.filter((p) => p.reach).map((p) => S.el("div", {},
   S.el("h3", {}, "How far it goes: ", S.name(S.labelOf(p))),
-  S.table("reach-" + plans.indexOf(p), S.entries(S.reaches).map(([key, title]) => Object.assign({ of: title }, p.reach[key])), [
+  S.table("reach-" + plans.indexOf(p), S.entries(S.reaches).filter(([key]) => key in p.reach).map(([key, title]) => Object.assign({ of: title }, p.reach[key])), [
     { key: "of", title: "", word: true }, { key: "value", title: "at most", show: (v) => S.digits(v) },
     { key: "verdict", title: "verdict", word: true, cell: (r) => r.verdict ? S.verdict(r.verdict) : "none fits" },
     { key: "device_gib", title: "per GPU", show: S.gib }, { key: "tokens_per_s", title: "tokens/s", show: (v) => S.digits(v) },

@@ -1,0 +1,43 @@
+#include "planner/report/measured_report.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "planner/figures.hpp"
+#include "planner/sentence.hpp"
+
+namespace shardwise {
+namespace {
+
+std::string meaning(const MeasuredStep& m) {
+  if (m.microbatches > 1)
+    return sentence("  ", m.microbatches, " times that would be as forecast: is an iteration of ",
+                    "your log one of the ", m.microbatches, " microbatches of a step?\n");
+  if (m.mfu > 1)
+    return "  more than these GPUs can compute: are model, length, batch and plan as above?\n";
+  if (m.place == Measured::below)
+    return "  faster than nine of ten runs of this kind: are model, length, batch and plan as "
+           "above?\n";
+  if (m.place == Measured::above)
+    return "  slower than nine of ten runs of this kind: look at the GPUs' clocks and power, the "
+           "data loader (--loader-rate), the links (shardwise collectives)\n";
+  return "";
+}
+
+}  // namespace
+
+std::string measured_text(const MeasuredStep& m) {
+  return sentence("measured ", shown_time(m.step), " a step: ", fixed(m.of_forecast, 2),
+                  " times the forecast, ", measured_name(m.place), " its 80 % interval; ",
+                  shown_rate(m.tokens_per_s), " tokens/s, MFU ", fixed(100 * m.mfu, 1), " %\n",
+                  meaning(m));
+}
+
+Json measured_json(const MeasuredStep& m) {
+  return {{"step_time_s", json_number(m.step.value)},
+          {"of_forecast", json_number(m.of_forecast)},
+          {"interval", measured_name(m.place)},
+          {"tokens_per_s", json_number(m.tokens_per_s)},
+          {"mfu", json_number(m.mfu)}};
+}
+
+}  // namespace shardwise
