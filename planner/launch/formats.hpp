@@ -13,6 +13,8 @@ PlanFileFormat axolotl_format();
 PlanFileFormat torchtitan_format();
 PlanFileFormat megatron_format();
 PlanFileFormat llama_factory_format();
+PlanFileFormat ms_swift_format();
+PlanFileFormat torchtune_format();
 PlanFileFormat trl_format();
 PlanFileFormat trl_reward_format();
 

@@ -1,0 +1,64 @@
+// A script of ms-swift, whose arguments are the Trainer's beside its own.
+#include "planner/launch/plan_file.hpp"
+#include "tests/catch.hpp"
+#include "tests/planner/read_plan.hpp"
+
+namespace shardwise {
+namespace {
+
+Result<PlanFiles> swift_says(const std::string& more) {
+  return read_plan("sft.sh",
+                   "NPROC_PER_NODE=2 swift sft --model Qwen/Qwen2.5-7B-Instruct "
+                   "--split_dataset_ratio 0.01 --max_length 4096 "
+                   "--per_device_train_batch_size 1 --gradient_accumulation_steps 8 " +
+                       more,
+                   "2xRTX-4090", "qwen2.5-7b");
+}
+
+}  // namespace
+
+// Adapters of rank 8 and checkpointing are its defaults.
+TEST_CASE("a script of ms-swift trains adapters unless it says otherwise") {
+  const auto usual = swift_says("");
+  REQUIRE(usual);
+  CHECK(usual->request.methods == std::vector<Method>{Method::lora});
+  CHECK(usual->request.plans.front() == "mbs=1,ga=8,recompute=full");
+  CHECK(usual->request.framework == "ms-swift");
+  CHECK(usual->request.sequence == 4096);
+  CHECK(usual->reports.front().not_honoured.empty());
+  const auto full = swift_says("--train_type full --gradient_checkpointing false");
+  REQUIRE(full);
+  CHECK(full->request.methods == std::vector<Method>{Method::full});
+  CHECK(full->request.plans.front() == "mbs=1,ga=8,recompute=none");
+  CHECK_FALSE(swift_says("--tuner_type vera"));
+  CHECK_FALSE(swift_says("--rlhf_type grpo"));
+}
+
+TEST_CASE("ms-swift's quantised weights are nf4, twice, unless it says otherwise") {
+  const auto qlora = swift_says(
+      "--tuner_type lora --lora_rank 16 --target_modules q_proj v_proj --quant_method bnb "
+      "--quant_bits 4 --torch_dtype bfloat16");
+  REQUIRE(qlora);
+  CHECK(qlora->request.methods == std::vector<Method>{Method::qlora});
+  CHECK(qlora->request.quantization == Quantization::nf4_double);
+  CHECK(qlora->request.lora_rank == 16);
+  CHECK(qlora->request.lora_targets == "q,v");
+  CHECK(qlora->request.precision == DType::bf16);
+  const auto once = swift_says("--quant_bits 4 --bnb_4bit_use_double_quant false");
+  REQUIRE(once);
+  CHECK(once->request.quantization == Quantization::nf4);
+}
+
+TEST_CASE("ms-swift names configurations of DeepSpeed that it brings along") {
+  const auto zero = swift_says("--train_type full --deepspeed zero3_offload");
+  REQUIRE(zero);
+  CHECK(zero->request.framework == "ms-swift-deepspeed");
+  CHECK(plan_of(zero).find("zero=3") != std::string::npos);
+  CHECK((zero->request.offload ||
+         plan_of(zero).find("offload=params+optimizer") != std::string::npos));
+  const auto liger = swift_says("--use_liger_kernel true --sequence_parallel_size 2");
+  REQUIRE(liger);
+  CHECK(liger->reports.front().not_honoured.size() == 2);
+}
+
+}  // namespace shardwise
