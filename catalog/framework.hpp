@@ -240,6 +240,7 @@ struct Framework {
   bool compiles_loss = false;        // with compiled kernels: loss fused over 16-bit logits
   bool compiles_loss_alone = false;  // also beside eager kernels
   bool scatters_labels = false;      // compiled, PyTorch until 2.4: no row says so
+  bool leaves_odd_lengths = false;   // compiled, PyTorch before 2.1: GemmWork::padding is not tried
   bool upcasts_in_loss = false;      // the fp32 copy is the loss's own: the model's logits stay
   bool returns_fp32_logits = false;  // vocab_parallel: the fp32 copy is the model's own, and all
                                      // that its loss gets

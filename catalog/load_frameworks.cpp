@@ -264,6 +264,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.adds_bias_apart = r.maybe_flag("adds_bias_apart").value_or(false);
   f.half_softmax = r.maybe_flag("half_softmax").value_or(false);
   f.compiles_whole_model = r.maybe_flag("compiles_whole_model").value_or(false);
+  f.leaves_odd_lengths = r.maybe_flag("leaves_odd_lengths").value_or(false);
   f.scales_branches = r.maybe_flag("scales_branches").value_or(false);
   f.rotary_code = r.maybe_choice("rotary_code", rotary_code_names).value_or(RotaryCode::halves);
   f.eager_rotary = r.maybe_flag("eager_rotary").value_or(false);

@@ -216,6 +216,11 @@ GemmLayout gemm_layout(JsonReader r) {
   g.slow_cores_misaligned_rate = positive_fraction(r, "slow_cores_misaligned_rate");
   g.slow_flop_per_cycle = r.integer("slow_flop_per_cycle", 1, 100000);
   g.misaligned_flop_per_cycle = r.integer("misaligned_flop_per_cycle", 1, 100000);
+  JsonReader side = r.object("misaligned_by_side");
+  g.misaligned_by_side = {side.number("result", 0.1, 10), side.number("operand", 0.1, 10),
+                          side.number("weight_gradient", 0.1, 10)};
+  side.finish();
+  g.transposing_cycles = r.number("transposing_cycles", 0, 1000);
   g.overlap_exponent = r.number("overlap_exponent", 1, 100);
   g.emulated_rate = by_dtype(r.object("emulated_rate"));
   g.evidence = evidence(r);

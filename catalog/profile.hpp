@@ -83,6 +83,12 @@ struct GemmLayout {
   int slow_flop_per_cycle = 0;
   // What such a kernel does at most in a cycle of a multiprocessor, however fast its cores; 0: any.
   int misaligned_flop_per_cycle = 0;
+  // Both of fast cores, over what they are on average, by what is out of line: the result's rows
+  // alone, an operand's, or those of a weight gradient, which sums over rows.
+  std::array<double, 3> misaligned_by_side{1, 1, 1};
+  // Cycles of a multiprocessor for each element that PyTorch copies into the other order of rows
+  // and columns, by a kernel that joins no loads; 0: not known.
+  double transposing_cycles = 0;
   // Computing and traffic of one product: time^p = computing^p + traffic^p; 0: the longer of both.
   double overlap_exponent = 0;
   // 16-bit formats without tensor cores for them: rate / the rate of fp32, by format.

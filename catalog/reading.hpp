@@ -115,7 +115,7 @@ struct MemoryKindReading {
 };
 
 // Flags of a framework's row that a phrase may state, by the key that states one.
-inline constexpr std::array<std::pair<std::string_view, bool Framework::*>, 18> stated_flags{{
+inline constexpr std::array<std::pair<std::string_view, bool Framework::*>, 19> stated_flags{{
     {"dispatches_by_map", &Framework::dispatches_by_map},
     {"loops_experts", &Framework::loops_experts},
     {"adapts_experts", &Framework::adapts_experts},
@@ -133,6 +133,7 @@ inline constexpr std::array<std::pair<std::string_view, bool Framework::*>, 18> 
     {"scales_rows", &Framework::scales_rows},
     {"quantized_sharding", &Framework::quantized_sharding},
     {"scatters_labels", &Framework::scatters_labels},
+    {"leaves_odd_lengths", &Framework::leaves_odd_lengths},
     {"quantized_linear_keeps_input", &Framework::quantized_linear_keeps_input},
 }};
 

@@ -60,12 +60,24 @@ double cycles_per_second(const Gpu& gpu) {
   return gpu.sm_count * gpu.tensor_clock_mhz.value_or(gpu.boost_clock_mhz) * 1e6;
 }
 
-double misaligned_rate(const Gpu& gpu, const GemmLayout& layout, DType dtype) {
+// Bytes of an element of a format that a compiler pads; 0: of another.
+std::int64_t width(DType dtype) {
+  const double bytes = bytes_per_element(dtype);
+  return bytes >= 2 ? static_cast<std::int64_t>(bytes) : 0;
+}
+
+bool slow_cores(const Gpu& gpu, const GemmLayout& layout, DType dtype) {
   const std::optional<FlopsPerSecond> dense = gpu.rate(dtype);
   // Rates and clocks are rounded where they were read.
-  const bool slow =
-      dense && dense->value < 1.05 * layout.slow_flop_per_cycle * cycles_per_second(gpu);
-  return slow ? layout.slow_cores_misaligned_rate : layout.misaligned_rate;
+  return dense && dense->value < 1.05 * layout.slow_flop_per_cycle * cycles_per_second(gpu);
+}
+
+// What is out of line (GemmLayout::misaligned_by_side). REQUIRES that something is.
+std::size_t side_out_of_line(const GemmShape& s, int alignment_bytes) {
+  if (s.across_rows) return 2;
+  GemmShape operands = s;
+  operands.n = 0;
+  return aligned(operands, alignment_bytes) ? 0 : 1;
 }
 
 // The rate that a card reaches at its board's power, over the family's row.
@@ -151,8 +163,14 @@ GemmModel::GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load)
       narrow = ceilings_[index(half_format(gpu).value_or(DType::fp16))];
       narrow.native = false;
     }
-  for (const DTypeRow& r : dtype_rows)
-    ceilings_[index(r.dtype)].misaligned = misaligned_rate(gpu, layout_, r.dtype);
+  for (const DTypeRow& r : dtype_rows) {
+    Ceilings& own = ceilings_[index(r.dtype)];
+    own.slow = slow_cores(gpu, layout_, r.dtype);
+    own.misaligned = own.slow ? layout_.slow_cores_misaligned_rate : layout_.misaligned_rate;
+    if (const std::optional<FlopsPerSecond> peak = gpu.rate(r.dtype))
+      balance_[index(r.dtype)] = peak->value / gpu.memory_bandwidth.value;
+  }
+  if (gpu.sm_count > 0) transposed_ = layout_.transposing_cycles / cycles_per_second(gpu);
   // cuBLAS's kernels; what others do with such rows is not known.
   if (gpu.vendor == "nvidia")
     misaligned_most_ = layout_.misaligned_flop_per_cycle * cycles_per_second(gpu);
@@ -202,14 +220,51 @@ double GemmModel::issue_time(const GemmShape& s, double issue_per_sm, double ele
   return best;
 }
 
+// Inductor times a product whose lengths are out of line beside one that zeros fill up, whose
+// operands it copies unless an element-wise kernel or a norm made them in rows, and takes that if
+// the first takes 1.1 times as long; products that memory bounds, by half of what the card's peaks
+// say, stay as they are (PyTorch 2.15 torch/_inductor/fx_passes/pad_mm.py: is_mm_compute_bound,
+// should_exclude_padding_time, is_padded_faster). It times PyTorch's own copies, and runs compiled
+// ones, which stream.
+Seconds GemmModel::unless_padded(const GemmShape& s, Seconds as_is) const {
+  const auto whole = [&](std::int64_t length) {
+    const std::int64_t step = layout_.alignment_bytes / std::max<std::int64_t>(1, width(s.dtype));
+    return length == 1 ? length : (length + step - 1) / step * step;
+  };
+  GemmShape filled = s;
+  filled.m = whole(s.m), filled.n = whole(s.n), filled.k = whole(s.k);
+  const double m = static_cast<double>(s.m), n = static_cast<double>(s.n);
+  const double k = static_cast<double>(s.k);
+  if (m * n * k / (m * k + n * k + m * n) <= 0.5 * balance_[index(s.dtype)]) return as_is;
+  const double each = static_cast<double>(width(s.dtype));
+  const auto transposed = static_cast<double>(s.padding_transposes);
+  const auto copied = static_cast<double>(s.padding_copies);
+  const Seconds padded = time_as_is(filled);
+  // Both kinds fill what they copy into first.
+  const double timed =
+      transposed * (transposed_ + each / bandwidth_.value) + copied * 3 * each / bandwidth_.value;
+  if (as_is.value <= 1.1 * (padded.value + timed)) return as_is;
+  return padded + Seconds(2 * each * (transposed + copied) / bandwidth_.value);
+}
+
 Seconds GemmModel::time(const GemmShape& s) const {
+  const Seconds as_is = time_as_is(s);
+  const bool padding = s.padding && width(s.dtype) > 0 && as_is > Seconds(0) &&
+                       !ceilings_[index(s.dtype)].on_cores && !aligned(s, layout_.alignment_bytes);
+  return padding ? unless_padded(s, as_is) : as_is;
+}
+
+Seconds GemmModel::time_as_is(const GemmShape& s) const {
   if (s.m <= 0 || s.n <= 0 || s.k <= 0 || s.batch <= 0) return Seconds(0);
   const Ceilings& c = ceilings_[index(s.dtype)];
   const double element_bytes = bytes_per_element(s.dtype);
   // Kernels of the CUDA cores load element by element (CUTLASS @044405ce10 include/cutlass/gemm/
   // device/default_gemm_configuration.h: kAlignmentA 1 for OpClassSimt, 128 bits for tensor cores).
   const bool by_element = !c.on_cores && !aligned(s, layout_.alignment_bytes);
-  const double slowdown = by_element ? 1 / c.misaligned : 1;
+  const bool by_side = by_element && !c.slow;
+  const double side =
+      by_side ? layout_.misaligned_by_side[side_out_of_line(s, layout_.alignment_bytes)] : 1;
+  const double slowdown = by_element ? 1 / (c.misaligned * side) : 1;
   const Flops work(2 * static_cast<double>(s.m) * static_cast<double>(s.n) *
                    static_cast<double>(s.k) * static_cast<double>(s.batch));
   const double issue = issue_time(s, c.issue_per_sm, element_bytes);
@@ -217,7 +272,7 @@ Seconds GemmModel::time(const GemmShape& s) const {
   const double memory = operand_and_result_bytes(s, element_bytes) / bandwidth_.value;
   double computing = slowdown * std::max(issue, power);
   if (by_element && misaligned_most_ > 0)
-    computing = std::max(computing, work.value / misaligned_most_);
+    computing = std::max(computing, work.value / (side * misaligned_most_));
   const double plain = together(computing, memory, layout_.overlap_exponent);
   if (!s.accumulate) return start_ + Seconds(plain);
   const double added = accumulated_bytes(s) / bandwidth_.value;

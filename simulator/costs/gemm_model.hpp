@@ -35,6 +35,10 @@ struct GemmShape {
   // k counts the rows of both operands, which are m and n long: what k is puts no row out of line.
   // Products of 8 bits and less want it next to one another all the same.
   bool across_rows = false;
+  // A compiler may pad lengths that are out of line, whichever is faster. `padding_transposes`
+  // elements of an operand it copies into the other order for that, `padding_copies` as they are.
+  bool padding = false;
+  std::int64_t padding_transposes = 0, padding_copies = 0;
 };
 
 // Waves that `blocks` take on `slots`: at least one; `rounding` as GemmCalibration::wave_rounding.
@@ -74,6 +78,7 @@ class GemmModel {
     bool native = false;
     bool on_cores = false;  // in fp32 arithmetic, without tensor cores
     double misaligned = 1;  // relative rate where rows are out of line
+    bool slow = false;      // tensor cores: GemmLayout::slow_cores_misaligned_rate
   };
   struct Candidate {
     double m = 0, n = 0;
@@ -85,6 +90,8 @@ class GemmModel {
   Ceilings ceilings(const Gpu& gpu, const GemmCalibration& c, DType dtype, double scale) const;
   Ceilings stand_in(const Gpu& gpu, const GemmLayout& layout, DType dtype) const;
   double issue_time(const GemmShape& shape, double issue_per_sm, double element_bytes) const;
+  Seconds time_as_is(const GemmShape& shape) const;
+  Seconds unless_padded(const GemmShape& shape, Seconds as_is) const;
 
   std::array<Ceilings, dtype_count> ceilings_{};
   std::array<Candidate, 16> candidates_{};  // every tile in both orientations
@@ -97,6 +104,8 @@ class GemmModel {
   double torch_grouped_ = 0;    // [FLOP/s] of PyTorch's kernel for a group; 0: as others
   double misaligned_most_ = 0;  // [FLOP/s] by kernels that load element by element; 0: no bound
   BytesPerSecond bandwidth_;    // that operands stream at
+  double transposed_ = 0;       // [s] of an element that PyTorch copies into the other order
+  std::array<double, dtype_count> balance_{};  // [FLOP/B] of peak rate and memory, by format
   GemmLayout layout_;
 };
 

@@ -29,7 +29,9 @@ class KernelModel {
   // compute, which is `start` (NVIDIA/TransformerEngine pull request 2045: 628 and 554 TFLOP/s).
   Seconds gemm(const GemmWork& w) const {
     const bool apart = w.operators > 0 || w.looped;  // each alone on the GPU
-    const GemmShape shape{w.m, w.n, w.k, apart ? 1 : w.batch, w.dtype, w.accumulate, w.across_rows};
+    const GemmShape shape{
+        w.m,          w.n,           w.k,       apart ? 1 : w.batch,  w.dtype,
+        w.accumulate, w.across_rows, w.padding, w.padding_transposes, w.padding_copies};
     if (w.by_torch) return gemm_.time_by_torch(shape);
     const bool each_starts = w.grouped && !w.at_once && !apart;
     return (apart ? static_cast<double>(w.batch) : 1.0) * gemm_.time(shape) +

@@ -316,6 +316,32 @@ void GraphBuilder::keep_quantized_input(Operator& op, TensorIndex input) {
   outlive(input, f.checkpoints_miss_context || (eight_bits && !f.reentrant_checkpoints));
 }
 
+// Inductor may pad what it compiles. Of the operands that it would copy, weights are read in the
+// other order forward, and so is the output's gradient in the weights' product, whose rows it is
+// to be; weights that autocast has just made are no input of a graph, and so is every input of a
+// linear (PyTorch 2.15 torch/_inductor/fx_passes/pad_mm.py, should_exclude_padding_time;
+// torch/csrc/autograd/FunctionsManual.cpp, mm_mat2_backward). On since PyTorch 2.1 (pull request
+// 101915).
+void GraphBuilder::let_pad(Operator& op, const LinearSpec& spec, std::int64_t rows) const {
+  const Framework& f = workload_.framework;
+  if (f.kernels != KernelStyle::compiled || f.leaves_odd_lengths) return;
+  if (spec.outside_layers && !f.compiles_whole_model) return;
+  auto& forward = std::get<GemmWork>(op.forward.front());
+  const std::int64_t out = forward.n, weights = forward.k * out;
+  const auto bytes = static_cast<std::int64_t>(bytes_per_element(forward.dtype));
+  if (bytes < 2) return;
+  forward.padding = true;
+  forward.padding_transposes = weights;
+  auto& input = std::get<GemmWork>(op.backward.front());
+  input.padding = true;
+  input.padding_copies = f.autocast ? 0 : weights;
+  if (op.backward_weight.empty()) return;
+  auto& weight = std::get<GemmWork>(op.backward_weight.front());
+  weight.padding = true;
+  const bool in_line = out * bytes % 16 == 0 && rows * bytes % 16 == 0;
+  weight.padding_transposes = in_line ? 0 : rows * out;
+}
+
 TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows) {
   const std::int64_t in = spec.cut == Cut::rows ? spec.in / tensor_ : spec.in;
   const std::int64_t out = spec.cut == Cut::columns ? spec.out / tensor_ : spec.out;
@@ -367,6 +393,7 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
     if (const Accumulation each = accumulation(); each.kernels > 0)
       op.backward_weight.push_back(traffic(each.bytes * as_double(in * out), each.kernels));
   }
+  let_pad(op, spec, rows);
   if (!narrow) cast_weights(op, in * out + bias, bias > 0 ? 2 : 1);
   // An 8-bit product reads weights of 8 bits as they are stored.
   const bool read_as_stored = narrow && workload_.adapter.base == Quantization::fp8;

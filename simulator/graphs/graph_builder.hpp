@@ -29,11 +29,12 @@ struct LinearSpec {
   std::int64_t out = 0;
   Cut cut = Cut::none;
   bool bias = false;
-  bool adapted = false;       // carries a LoRA/DoRA pair
-  bool quantizable = true;    // false for embeddings, heads, routers
-  bool low_precision = true;  // computed in fp8/fp4 where the workload says so
-  bool input_again = false;   // backward makes the input again that an adapter reads
-  bool wide = false;          // a product of fp32, which reads its input as it is
+  bool adapted = false;         // carries a LoRA/DoRA pair
+  bool quantizable = true;      // false for embeddings, heads, routers
+  bool low_precision = true;    // computed in fp8/fp4 where the workload says so
+  bool input_again = false;     // backward makes the input again that an adapter reads
+  bool wide = false;            // a product of fp32, which reads its input as it is
+  bool outside_layers = false;  // of the head: what compiles the layers alone leaves it
 };
 
 // Whether trained weights have 16 bits where they are used, whatever they are stored in: ZeRO-3
@@ -237,6 +238,7 @@ class GraphBuilder {
                     std::int64_t in, std::int64_t out);
   void add_dequantization(Operator& op, std::int64_t elements) const;
   void add_unpacking(Operator& op, std::int64_t elements);
+  void let_pad(Operator& op, const LinearSpec& spec, std::int64_t rows) const;
   void keep_quantized_input(Operator& op, TensorIndex input);
   TensorIndex norm_by(bool operators, std::string_view name, TensorIndex x, std::int64_t rows,
                       std::int64_t width);

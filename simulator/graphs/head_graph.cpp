@@ -343,7 +343,8 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
   const std::int64_t ranks = table_ranks(w, b.plan());
   const Cut cut = w.framework.whole_tables ? Cut::none : Cut::columns;
   const bool narrow = w.framework.narrow_head && w.compute == DType::mxfp8;
-  const LinearSpec head{"lm_head", width, vocab, cut, m.biases.lm_head, adapted, quantized, narrow};
+  LinearSpec head{"lm_head", width, vocab, cut, m.biases.lm_head, adapted, quantized, narrow};
+  head.outside_layers = true;
   const TensorIndex half = b.linear(head, x, rows);
   if (tied_here) {
     b.count_other(-(width * (vocab / ranks)));

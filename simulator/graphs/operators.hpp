@@ -37,6 +37,8 @@ struct GemmWork {
   bool across_rows = false;  // GemmShape::across_rows
   bool joined = false;       // columns of the product before it, which one launch computes
   int operators = 0;         // of PyTorch's own, for each of `batch`; 0: one for all of them
+  bool padding = false;      // GemmShape::padding, and what it copies
+  std::int64_t padding_transposes = 0, padding_copies = 0;
   friend bool operator==(const GemmWork&, const GemmWork&) = default;
 };
 

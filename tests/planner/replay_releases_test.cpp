@@ -75,6 +75,15 @@ TEST_CASE("what a compiled loss makes of its labels") {
   CHECK_FALSE(scatters("gg-nanofs-5090x1-comm-accum8"));
 }
 
+// PyTorch's compiler pads products since 2.1; nanoGPT's rows of early 2023 had 2.0.
+TEST_CASE("whose compiler pads no product") {
+  const auto leaves = [](const char* id) {
+    return asked(id).question.workload.framework.leaves_odd_lengths;
+  };
+  CHECK(leaves("nanogpt-issue110-gpt2-a100x8"));
+  CHECK_FALSE(leaves("nn-tii-qwen3-1.8b-2xa100"));
+}
+
 // What records say of models of one's own, in frameworks that run transformers and that do not.
 TEST_CASE("a model of one's own as its record tells it") {
   const auto code = [](const char* id) { return asked(id).question.workload.model.code; };

@@ -186,6 +186,65 @@ TEST_CASE("odd row lengths leave fast tensor cores what their loads bring") {
   CHECK(seconds_of(gpu, profile, odd) == Approx(33.554432e-6 / 0.5));
 }
 
+// 1280 x 1273 x 1024 takes 33.55 us in tiles of 128, at half the rate 67.11; where the result's
+// rows alone are out of line 1.25 times that, an operand's 1 / 1.1, a weight gradient's 1 / 1.2.
+// Slow cores are told apart by nothing.
+TEST_CASE("what is out of line decides how much it costs") {
+  Profile profile = bare_profile();
+  profile.gemm_layout.misaligned_rate = 0.5;
+  profile.gemm_layout.misaligned_by_side = {0.8, 1.1, 1.2};
+  Gpu gpu = bare_gpu();
+  gpu.boost_clock_mhz = 1000;
+  const GemmShape result{1280, 1273, 1024};
+  GemmShape operand{1280, 1273, 1023};
+  GemmShape gradient = result;
+  gradient.across_rows = true;
+  CHECK(seconds_of(gpu, profile, result) == Approx(67.108864e-6 / 0.8));
+  CHECK(seconds_of(gpu, profile, operand) == Approx(67.108864e-6 * 1023 / 1024 / 1.1));
+  CHECK(seconds_of(gpu, profile, gradient) == Approx(67.108864e-6 / 1.2));
+  profile.gemm_layout.slow_flop_per_cycle = 1000;
+  profile.gemm_layout.slow_cores_misaligned_rate = 0.5;
+  CHECK(seconds_of(gpu, profile, result) == Approx(67.108864e-6));
+}
+
+// 1280 x 1273 x 1024 takes 33.55 us in tiles of 128, twice that with rows out of line. An operand
+// of 1,303,552 elements (1024 x 1273) that is copied into the other order costs the benchmark 13.04
+// us at one cycle of a multiprocessor each (100 of them at 1 GHz) and 2.61 us for zeros; 1.1 (33.55
+// + 15.64) is below 67.11, and what runs reads and writes it at 1 TB/s: 5.21 us. At two cycles it
+// is 1.1 (33.55 + 28.68), which is not.
+TEST_CASE("a compiler pads odd lengths where its benchmark finds that faster") {
+  Profile profile = bare_profile();
+  profile.gemm_layout.misaligned_rate = 0.5;
+  Gpu gpu = bare_gpu();
+  gpu.boost_clock_mhz = 1000;
+  GemmShape odd{1280, 1273, 1024};
+  odd.padding = true;
+  CHECK(seconds_of(gpu, profile, odd) == Approx(33.554432e-6));
+  odd.padding_transposes = 1024 * 1273;
+  profile.gemm_layout.transposing_cycles = 1;
+  CHECK(seconds_of(gpu, profile, odd) == Approx(33.554432e-6 + 4e-12 * 1024 * 1273));
+  profile.gemm_layout.transposing_cycles = 2;
+  CHECK(seconds_of(gpu, profile, odd) == Approx(2 * 33.554432e-6));
+  // As it is, the copy takes 6 bytes an element, 7.8 us, and pays.
+  odd.padding_transposes = 0;
+  odd.padding_copies = 1024 * 1273;
+  CHECK(seconds_of(gpu, profile, odd) == Approx(33.554432e-6 + 4e-12 * 1024 * 1273));
+  // 30 FLOP of a multiply-add per element, where half of 100 TFLOP/s over 1 TB/s is 50.
+  GemmShape narrow{1280, 1273, 32};
+  const double as_is = seconds_of(gpu, profile, narrow);
+  narrow.padding = true;
+  CHECK(seconds_of(gpu, profile, narrow) == as_is);
+  // One column stays one, and even lengths are none of its business.
+  GemmShape column{1280, 1, 1024};
+  const double one = seconds_of(gpu, profile, column);
+  column.padding = true;
+  CHECK(seconds_of(gpu, profile, column) == one);
+  GemmShape even{1280, 1280, 1024};
+  even.padding = true;
+  even.padding_transposes = 1024 * 1280;
+  CHECK(seconds_of(gpu, profile, even) == Approx(33.554432e-6));
+}
+
 // The same odd row in fp32, on the CUDA cores, takes what an even one takes: ten columns of tiles.
 TEST_CASE("products without tensor cores do not ask for aligned rows") {
   Profile profile = bare_profile();

@@ -1,0 +1,69 @@
+// Which products a compiler may pad, and what it would copy for that.
+#include <cstdint>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "simulator/graphs/layer_graph.hpp"
+#include "tests/catch.hpp"
+#include "tests/simulator/sample_workload.hpp"
+
+namespace shardwise {
+namespace {
+
+constexpr std::int64_t padded_tokens = 256, padded_hidden = 512;
+
+Workload compiled_workload() {
+  Workload w = pretraining(gpt(2, padded_hidden, 8), padded_tokens);
+  w.framework.kernels = KernelStyle::compiled;
+  return w;
+}
+
+GemmWork product_of(const LayerGraph& graph, std::string_view name,
+                    std::vector<Kernel> Operator::*pass) {
+  for (const Operator& op : graph.operators)
+    if (op.name == name)
+      for (const Kernel& k : op.*pass)
+        if (const auto* gemm = std::get_if<GemmWork>(&k)) return *gemm;
+  FAIL("no such product");
+  return {};
+}
+
+}  // namespace
+
+// The MLP's first weight is 512 x 2,048: forward it is read in the other order, backward as it is
+// stored, or as autocast has just made it. Its own gradient wants that of the output, 256 x 2,048,
+// in the other order, but only where one of its lengths is out of line.
+TEST_CASE("products of a compiled layer may be padded", "[padded_lengths]") {
+  Workload w = compiled_workload();
+  const auto up = [&](std::vector<Kernel> Operator::*pass) {
+    return product_of(block_graph(w, plan_of(1), {}), "up", pass);
+  };
+  CHECK(up(&Operator::forward).padding);
+  CHECK(up(&Operator::forward).padding_transposes == 512 * 2048);
+  CHECK(up(&Operator::backward).padding_copies == 512 * 2048);
+  CHECK(up(&Operator::backward_weight).padding);
+  CHECK(up(&Operator::backward_weight).padding_transposes == 0);
+  w.model.ffn = 2047;
+  CHECK(up(&Operator::backward_weight).padding_transposes == 256 * 2047);
+  w.framework.autocast = true;
+  CHECK(up(&Operator::backward).padding_copies == 0);
+  w.framework.leaves_odd_lengths = true;
+  CHECK_FALSE(up(&Operator::forward).padding);
+  w = compiled_workload();
+  w.framework.kernels = KernelStyle::eager;
+  CHECK_FALSE(up(&Operator::forward).padding);
+}
+
+// A head is among what is compiled where the whole model is.
+TEST_CASE("a head is padded where the whole model is compiled", "[padded_lengths]") {
+  Workload w = compiled_workload();
+  const auto pads = [&] {
+    return product_of(head_graph(w, plan_of(1), false), "lm_head", &Operator::forward).padding;
+  };
+  CHECK_FALSE(pads());
+  w.framework.compiles_whole_model = true;
+  CHECK(pads());
+}
+
+}  // namespace shardwise
