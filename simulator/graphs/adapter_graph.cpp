@@ -41,15 +41,20 @@ TensorIndex prepared(GraphBuilder& b, TensorIndex x, const AdapterRead& read) {
   // What is copied to fp32 first, autocast copies back.
   const bool there_and_back = read.autocasts && b.bytes_of(x) == elements * b.element();
   if (there_and_back) prepare.forward_temporary = Bytes(4 * elements);
-  const std::int64_t of_each = read.casts ? 4 + b.element() : 2 * b.element(),
-                     times = there_and_back ? 2 : 1;
-  prepare.forward = {traffic(as_double(times * of_each * elements), static_cast<int>(times))};
-  prepare.backward = prepare.forward;
+  const std::int64_t times = there_and_back ? 2 : 1;
+  if (read.casts)
+    prepare.forward = {
+        traffic(as_double(times * (4 + b.element()) * elements), static_cast<int>(times))};
   if (b.workload().adapter.dropout > 0) {
+    // Of what was copied: a byte of mask is written beside the result, and read with its gradient
+    // (PyTorch derivatives.yaml, native_dropout).
+    const std::int64_t dropped = read.casts ? 4 : b.element();
+    prepare.forward.push_back(traffic(as_double((2 * dropped + 1) * elements), 1));
     prepare.saves = {
         b.tensor_bytes("adapter_dropout_mask", elements, MemoryCategory::temporaries, 0)};
     prepare.outputs.push_back(prepare.saves.front());
   }
+  prepare.backward = prepare.forward;
   b.add(std::move(prepare));
   return seen;
 }
