@@ -118,9 +118,9 @@ TEST_CASE("a softmax in the format of its scores keeps no fp32 copy", "[model_co
   CHECK(saved_by_code(w) == saved_with(w, {.half_softmax = true}));
 }
 
-// 8 heads, 256 keys for every token. What the first product wrote and what the second reads are kept
-// in the format of both, 2 or 4 B of a score each, and dropout's mask of a byte; in backward the
-// gradients of both live at once.
+// 8 heads, 256 keys for every token. What the first product wrote and what the second reads are
+// kept in the format of both, 2 or 4 B of a score each, and dropout's mask of a byte; in backward
+// the gradients of both live at once.
 TEST_CASE("a compiler keeps of scores what the products write and read", "[model_code]") {
   Workload w = eager_workload(gpt(2, h, 8));
   w.framework.kernels = KernelStyle::compiled;
