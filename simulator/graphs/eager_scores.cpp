@@ -27,8 +27,9 @@ void clamp(Operator& op, std::int64_t bytes, std::int64_t scores, const Keep& ke
 
 // A compiler makes all that lies between the two products again from what the first one wrote,
 // which it keeps as it keeps what the second one reads, and dropout's mask. In backward the
-// gradients of both live at once (PyTorch 2.15, min_cut_rematerialization_partition: a product of 16 bits or of
-// fp32, masked, then torch.softmax in fp32 or maximum, exponential, sum and quotient).
+// gradients of both live at once (PyTorch 2.15, min_cut_rematerialization_partition: a product of
+// 16 bits or of fp32, masked, then torch.softmax in fp32 or maximum, exponential, sum and
+// quotient).
 void keep_compiled_scores(GraphBuilder& b, Operator& op, std::int64_t scores) {
   const std::int64_t each = b.element() * scores;
   const auto save = [&](std::string_view name, std::int64_t bytes) {
