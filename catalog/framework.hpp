@@ -231,23 +231,28 @@ struct Framework {
   // dense, adapters alone: tokens of a sequence that head and loss take at once; all logits are
   // kept, but only a slice of them has a gradient
   std::optional<int> head_slice;
-  bool loss_upcasts = true;          // dense, chunked: logits go to fp32 before the loss
-  bool gathers_logits = false;       // dense: every tensor rank gathers all logits, and takes the
-                                     // whole loss
-  bool whole_tables = false;         // TP by hand, dense loss: embedding and head are not cut
-  bool z_loss = false;               // dense: the square of each row's log Z joins the loss
-  int loss_fp32_temporaries = 0;     // fp32 copies beyond those of `loss`, forward only
-  bool compiles_loss = false;        // with compiled kernels: loss fused over 16-bit logits
-  bool compiles_loss_alone = false;  // also beside eager kernels
-  bool scatters_labels = false;      // compiled, PyTorch until 2.4: no row says so
+  bool loss_upcasts = true;           // dense, chunked: logits go to fp32 before the loss
+  bool gathers_logits = false;        // dense: every tensor rank gathers all logits, and takes the
+                                      // whole loss
+  bool whole_tables = false;          // TP by hand, dense loss: embedding and head are not cut
+  bool z_loss = false;                // dense: the square of each row's log Z joins the loss
+  int loss_fp32_temporaries = 0;      // fp32 copies beyond those of `loss`, forward only
+  bool compiles_loss = false;         // with compiled kernels: loss fused over 16-bit logits
+  bool compiles_loss_alone = false;   // also beside eager kernels
+  bool scatters_labels = false;       // compiled, PyTorch until 2.4: no row says so
   bool leaves_odd_lengths = false;   // compiled, PyTorch before 2.1: GemmWork::padding is not tried
-  bool upcasts_in_loss = false;      // the fp32 copy is the loss's own: the model's logits stay
-  bool returns_fp32_logits = false;  // vocab_parallel: the fp32 copy is the model's own, and all
-                                     // that its loss gets
-  LoggedLogits logged_logits;        // of losses that get all logits at once
+  bool upcasts_in_loss = false;       // the fp32 copy is the loss's own: the model's logits stay
+  bool returns_fp32_logits = false;   // vocab_parallel: the fp32 copy is the model's own, and all
+                                      // that its loss gets
+  bool joins_context_logits = false;  // vocab_parallel: the two pieces of a sequence that a rank of
+                                      // context parallelism has are copied into one
+  LoggedLogits logged_logits;         // of losses that get all logits at once
   // The whole model is one compiled function, where it is compiled: all its gradients come out of
   // one backward graph, each microbatch's beside what earlier ones have added up.
   bool compiles_whole_model = false;
+  // Runs PyTorch's DistributedDataParallel, under which a compiled graph is cut wherever the
+  // parameters behind it fill a bucket.
+  bool cuts_compiled_graphs = false;
   // What is compiled returns its logits beside its loss. Their gradient is nobody's, so autograd
   // makes it, of zeros, for the compiled backward pass to add to.
   bool returns_logits = false;

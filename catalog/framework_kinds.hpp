@@ -100,6 +100,9 @@ struct ShardedParameters {
   // Parameters are views of what is gathered, so that autograd joins a unit's gradients into one;
   // another stream widens it and divides it by a part of the ranks before it is reduced (FSDP1).
   bool joins_gradients = false;
+  // And the optimizer steps them as one tensor: a state of a unit is one too (FSDP1 without
+  // use_orig_params).
+  bool steps_whole_units = false;
   bool copies_gradients = false;  // into the buffer that is reduced, one by one, by the stream that
                                   // computes (Megatron-FSDP whose products do not add there)
   bool reshard_after_forward = true;

@@ -69,6 +69,7 @@ ShardedParameters read_sharded(JsonReader r) {
   s.gathered_layers_backward = r.number("gathered_layers_backward", 0, 1000);
   s.copy_out = r.flag("copy_out");
   s.joins_gradients = r.maybe_flag("joins_gradients").value_or(false);
+  s.steps_whole_units = r.maybe_flag("steps_whole_units").value_or(false);
   s.copies_gradients = r.maybe_flag("copies_gradients").value_or(false);
   s.reshard_after_forward = r.flag("reshard_after_forward");
   s.reshard_with_pipeline = r.maybe_flag("reshard_with_pipeline").value_or(true);
@@ -202,6 +203,7 @@ void read_loss(JsonReader& r, Framework& f) {
     if (makes_no_logits(f.loss)) r.problem("logged_logits", "absent where no logits are whole");
   }
   f.returns_fp32_logits = r.maybe_flag("returns_fp32_logits").value_or(false);
+  f.joins_context_logits = r.maybe_flag("joins_context_logits").value_or(false);
   f.returns_logits = r.maybe_flag("returns_logits").value_or(false);
   f.loss_under_autocast = r.maybe_flag("loss_under_autocast").value_or(false);
   f.loss_takes_slices = r.maybe_flag("loss_takes_slices").value_or(false);
@@ -265,6 +267,7 @@ void read_kernels(JsonReader& r, Framework& f) {
   f.half_softmax = r.maybe_flag("half_softmax").value_or(false);
   f.compiles_whole_model = r.maybe_flag("compiles_whole_model").value_or(false);
   f.leaves_odd_lengths = r.maybe_flag("leaves_odd_lengths").value_or(false);
+  f.cuts_compiled_graphs = r.maybe_flag("cuts_compiled_graphs").value_or(false);
   f.scales_branches = r.maybe_flag("scales_branches").value_or(false);
   f.rotary_code = r.maybe_choice("rotary_code", rotary_code_names).value_or(RotaryCode::halves);
   f.eager_rotary = r.maybe_flag("eager_rotary").value_or(false);

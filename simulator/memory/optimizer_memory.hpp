@@ -27,6 +27,8 @@ class OptimizerMemory {
         written_(workload.written_optimizer()),
         flat_(steps_flat_shard(f_, plan)),
         run_(StageHabits(f_, plan).steps_run && workload.trains_base()),
+        units_(f_.sharded.steps_whole_units && StageHabits(f_, plan).shards_weights &&
+               workload.trains_base()),
         plan_(plan),
         reads_(partition_reads(workload, plan)),
         ledger_(ledger) {
@@ -220,6 +222,7 @@ class OptimizerMemory {
 
   void open_layer(const LayerHoldings& h, int moments, MemoryCategory category,
                   std::vector<Holding>& to) {
+    if (units_) return open_moments(h.state.optimizer, moments, category, to);
     by_matrix(h, h.state.optimizer,
               [&](std::int64_t bytes) { open_moments(bytes, moments, category, to); });
   }
@@ -249,7 +252,7 @@ class OptimizerMemory {
   const OptimizerRow& row_;
   const WrittenOptimizer* written_;
   double weight_bytes_ = 4;  // of each weight that is stepped
-  const bool flat_, run_;
+  const bool flat_, run_, units_;
   const ParallelPlan& plan_;
   const PartitionReads reads_;
   MemoryLedger& ledger_;

@@ -135,6 +135,32 @@ TEST_CASE("States are made parameter by parameter", "[optimizer_memory]") {
   CHECK(step.ledger.peak().reserved == Bytes(32 * mi));
 }
 
+// Four matrices of 2 Mi elements, 64 MiB of states: eight moments of 8 MiB fit into freed blocks of
+// 16 MiB. As one flat parameter they have two of 32 MiB, for which 64 MiB are new.
+TEST_CASE("A unit's flat parameter has one tensor of each state", "[optimizer_memory]") {
+  const auto reserved = [](bool whole) {
+    Step step;
+    step.plan = plan_of(2);
+    step.plan.zero_stage = 3;
+    step.framework.sharded.steps_whole_units = whole;
+    LayerGraph graph;
+    graph.operators.resize(4);
+    for (Operator& op : graph.operators) op.weight_gradient_elements = 2 * mi;
+    LayerHoldings layer;
+    layer.graph = &graph;
+    layer.state.optimizer = step.total.optimizer = 64 * mi;
+    step.layers.front().push_back(std::move(layer));
+    std::vector<Holding> freed;
+    for (int i = 0; i < 4; ++i)
+      freed.push_back(step.ledger.open(16 * mi, MemoryCategory::activations));
+    for (Holding& h : freed) step.ledger.close(h);
+    OptimizerMemory(step.workload, step.plan, step.ledger).step(step.layers, step.total, 0);
+    return step.ledger.peak().reserved;
+  };
+  CHECK(reserved(false) == Bytes(64 * mi));  // eight moments of 8 MiB, two in each freed block
+  CHECK(reserved(true) == Bytes(128 * mi));
+}
+
 // Adafactor takes the largest weight in turn: gradient, weight, square and update in fp32 beside 16
 // bits, 4 x 4 x 3 MiB; of fp32 ones the square and the update, 2 x 4 x 3 MiB; a shard of 2 Mi
 // elements is all that a rank steps. Lists of temporaries there are none. Whole Trainer steps of
