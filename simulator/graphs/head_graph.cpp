@@ -210,17 +210,19 @@ void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
   op.outputs = {softmax, loss};
   op.saves = {softmax};
   op.in_place_gradient = cast;
-  if (compiled) op.backward_temporary = Bytes((4 + 2) * l.rows * l.width);
   // One slice of whole logits after another: its copies go, its softmax stays, and its gradient
   // is written into zeros as long as all of them and of their format, beside their sum.
   const std::int64_t slice = std::min<std::int64_t>(l.rows, f.loss_slice_tokens.value_or(l.rows));
   const std::int64_t each = cast ? 4 : b.element();
+  if (compiled) op.backward_temporary = Bytes((4 + 2) * slice * l.width);
   if (slice < l.rows) {
     op.backward_temporary += Bytes(each * l.rows * l.width);
     op.backward.push_back(joined_slices(l, each, (l.rows + slice - 1) / slice));
   }
-  op.forward_temporary = Bytes(4 * slice * l.width * f.loss_fp32_temporaries);
-  op.forward_temporaries = std::max(1, f.loss_fp32_temporaries);
+  const bool joined = f.joins_context_logits && b.plan().context > 1;
+  op.forward_temporary =
+      Bytes(4 * l.width * (slice * f.loss_fp32_temporaries + (joined ? l.rows : 0)));
+  op.forward_temporaries = std::max(1, f.loss_fp32_temporaries + (joined ? 1 : 0));
   op.temporary_category = MemoryCategory::logits;
   op.forward.insert(op.forward.end(), table_ranks(b.workload(), b.plan()) > 1 ? 3 : 0,
                     CommWork{Collective::all_reduce, Bytes(4 * l.rows), CommAxis::tensor, false});

@@ -211,6 +211,28 @@ TEST_CASE("gradients of slices are written into zeros as wide as the logits", "[
   CHECK(zeros() == 4 * 128 * 1000);
 }
 
+// Compiled, a slice's gradient is another tensor, 4 bytes, with its 16-bit result beside it, 2: of
+// 32 rows, or of all 128 where there is one slice. What a rank of context parallelism has of a
+// sequence is two pieces, which a loss may join first: 4 bytes of its 64 rows.
+TEST_CASE("a compiled loss makes gradients slice by slice", "[layer_graph]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  const auto loss = [&](const ParallelPlan& plan) {
+    for (const Operator& op : head_graph(w, plan, false).operators)
+      if (op.name == "vocab_parallel_cross_entropy") return op;
+    return Operator{};
+  };
+  w.framework.compiles_loss_alone = true;
+  CHECK(loss(plan_of(1)).backward_temporary.value == 6 * 128 * 1000);
+  w.framework.loss_slice_tokens = 32;
+  CHECK(loss(plan_of(1)).backward_temporary.value == 6 * 32 * 1000 + 2 * 128 * 1000);
+  ParallelPlan parted = plan_of(1);
+  parted.context = 2;
+  CHECK(loss(parted).forward_temporary.value == 0);
+  w.framework.joins_context_logits = true;
+  CHECK(loss(plan_of(1)).forward_temporary.value == 0);
+  CHECK(loss(parted).forward_temporary.value == 4 * 64 * 1000);
+}
+
 // 128 x 1,000 logits of 2 bytes in four slices: backward writes zeros as long as all of them four
 // times, copies each slice (one read, one written), and adds three of four (two read, one written):
 // 4 + 2 + 9 values of a logit, by 4 + 4 + 3 kernels.
