@@ -96,6 +96,8 @@ constexpr ModelCode gpt2_code{
     .fused_qkv = true,
     .half_softmax = true,
     .loss_ends_graph = true};  // GPT2LMHeadModel: transformers 4.57.1 modeling_utils.py, loss_type
+// transformers 4.31.0 models/gpt_bigcode/modeling_gpt_bigcode.py (upcast_masked_softmax).
+constexpr ModelCode bigcode_code{.fused_qkv = true, .scripts_softmax = true};
 constexpr ModelCode fused_projections{.fused_qkv = true, .fused_gate_up = true};
 constexpr ModelCode qwen_code{.fused_qkv = true, .flash_rotary = true};
 constexpr ModelCode scaled_inputs{.scaled_inputs = true};
@@ -237,7 +239,7 @@ constexpr auto dense_rows = std::to_array<ConfigFamily>({
      .norms = layer_norms, .biases = every_bias, .position = learned, .code = gpt2_code},
     {.model_type = "gpt_bigcode", .keys = &gpt2_keys, .ffn_per_hidden = 4, .gated = false,
      .tied = true, .norms = layer_norms, .biases = every_bias, .position = learned,
-     .code = fused_qkv, .details = config_details::gpt_bigcode},
+     .code = bigcode_code, .details = config_details::gpt_bigcode},
     {.model_type = "gpt_neo", .keys = &gpt_neo_keys, .ffn_per_hidden = 4, .gated = false,
      .tied = true, .norms = layer_norms, .biases = {.o = true, .mlp = true}, .position = learned,
      .window = &gpt_neo_window, .code = written_out_gelu},

@@ -71,13 +71,15 @@ enum class MlpFunction {
 // backward: a fact of its model_type, in force where a framework runs these classes.
 struct ModelCode {
   MlpFunction mlp = MlpFunction::keeps_input;
-  bool fused_qkv = false;      // one projection, of whose result the values are a view
-  bool fused_gate_up = false;  // and one of the MLP's
-  bool wide_norms = false;     // RMSNorm multiplies by its weight in fp32, not in 16 bits
-  bool caps_scores = false;    // eager attention: scores become c tanh(scores / c)
-  bool clamps_scores = false;  // eager attention: torch.max with the least number, after the mask
-  bool flash_rotary = false;   // rotates fp32 copies, by flash-attn's kernel where that is used
-  bool half_softmax = false;   // eager attention: softmax in the format of the scores, not in fp32
+  bool fused_qkv = false;        // one projection, of whose result the values are a view
+  bool fused_gate_up = false;    // and one of the MLP's
+  bool wide_norms = false;       // RMSNorm multiplies by its weight in fp32, not in 16 bits
+  bool caps_scores = false;      // eager attention: scores become c tanh(scores / c)
+  bool clamps_scores = false;    // eager attention: torch.max with the least number, after the mask
+  bool scripts_softmax = false;  // eager attention: its softmax is TorchScript's, which keeps what
+                                 // it reads as well (GPTBigCode)
+  bool flash_rotary = false;     // rotates fp32 copies, by flash-attn's kernel where that is used
+  bool half_softmax = false;  // eager attention: softmax in the format of the scores, not in fp32
   bool layer_norm_operators = false;  // LayerNorm is a class of its own, not PyTorch's kernel
   bool scaled_inputs = false;    // each mixer reads a multiple of what was normed, and so does SiLU
   bool scales_branches = false;  // before they join the stream, by a number (Granite, MiniCPM)

@@ -78,6 +78,9 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
   if (b.own_code().caps_scores) keep("scores_tanh", scores * e);
   if (b.own_code().clamps_scores) clamp(op, scores * std::max(e, b.stream_element()), scores, keep);
   if (widened) keep("softmax_fp32", scores * 4);
+  // TorchScript's formula of softmax asks its input for its format, and keeps it for that (the
+  // trace of huggingface/accelerate issue 1864; counted with PyTorch 2.15, which keeps both).
+  if (b.own_code().scripts_softmax) keep("scores_read", scores * (in_fp32 ? 4 : e));
   if (w.attention_dropout) {
     keep("attention_dropout_mask", scores);
     keep("attention_dropout", scores * e);
