@@ -240,6 +240,7 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
         *c.run.plan.fsdp_version == 1 && (f.frozen_units_keep_inputs || f.fsdp1_keeps_inputs);
   }
   if (const auto units = c.run.plan.fsdp_units_per_block) f.sharded.units_per_block = *units;
+  if (c.run.plan.fsdp_version == 2) f.sharded.steps_whole_units = false;
   const PrecisionReading* reading =
       t.precision ? precision_meant(c.reading, *t.precision) : nullptr;
   const bool said = reading != nullptr && reading->weights && !names_masters(*reading->weights, f);

@@ -27,8 +27,9 @@ class OptimizerMemory {
         written_(workload.written_optimizer()),
         flat_(steps_flat_shard(f_, plan)),
         run_(StageHabits(f_, plan).steps_run && workload.trains_base()),
-        units_(f_.sharded.steps_whole_units && StageHabits(f_, plan).shards_weights &&
-               workload.trains_base()),
+        // What is compiled needs use_orig_params (PyTorch 2.15 torch/_dynamo/variables/builder.py).
+        units_(f_.sharded.steps_whole_units && f_.kernels != KernelStyle::compiled &&
+               StageHabits(f_, plan).shards_weights && workload.trains_base()),
         plan_(plan),
         reads_(partition_reads(workload, plan)),
         ledger_(ledger) {
