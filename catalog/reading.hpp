@@ -115,10 +115,11 @@ struct MemoryKindReading {
 };
 
 // Flags of a framework's row that a phrase may state, by the key that states one.
-inline constexpr std::array<std::pair<std::string_view, bool Framework::*>, 20> stated_flags{{
+inline constexpr std::array<std::pair<std::string_view, bool Framework::*>, 21> stated_flags{{
     {"runs_transformers", &Framework::runs_transformers},
     {"dispatches_by_map", &Framework::dispatches_by_map},
     {"loops_experts", &Framework::loops_experts},
+    {"weighs_rows_apart", &Framework::weighs_rows_apart},
     {"adapts_experts", &Framework::adapts_experts},
     {"sums_expert_adapters", &Framework::sums_expert_adapters},
     {"casts_grouped_products", &Framework::casts_grouped_products},
