@@ -1,6 +1,7 @@
 // Forecasts per second over plan spaces, on one core.
 //
-//   forecast_bench CATALOG [EVERY]     of each space, every so many-th plan
+//   forecast_bench CATALOG [EVERY [time|memory]]     of each space, every so many-th plan; of each
+//                                                    forecast that alone
 //
 // The plans are all legal ones of a product: tensor and pipeline parallelism (data parallelism
 // takes the rest of the GPUs), microbatch, recomputation, ZeRO stage, 1F1B or interleaved stages,
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <ctime>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "catalog/cluster_parser.hpp"
@@ -66,7 +68,8 @@ std::vector<ParallelPlan> plans_of(const Question& q, int batch) {
 
 double processor_s() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-bool measure(const Facts& facts, const Space& space, std::size_t every) {
+bool measure(const Facts& facts, const Space& space, std::size_t every,
+             const ForecastOptions& options) {
   Question q = question(facts, space);
   std::vector<ParallelPlan> plans;
   const std::vector<ParallelPlan> all = plans_of(q, space.batch);
@@ -74,14 +77,16 @@ bool measure(const Facts& facts, const Space& space, std::size_t every) {
   const double begin = processor_s();
   for (const ParallelPlan& plan : plans) {
     q.plan = plan;
-    if (!forecast(q, facts.profile)) return false;
+    if (!forecast(q, facts.profile, options)) return false;
   }
   std::printf(
       "{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"1/s\", \"note\": \"%s on %s, %zu plans, "
-      "each "
-      "forecast once and completely, one core\"}\n",
+      "each forecast once and %s, one core\"}\n",
       space.name, static_cast<double>(plans.size()) / (processor_s() - begin), space.model,
-      space.gpus, plans.size());
+      space.gpus, plans.size(),
+      !options.memory ? "in time alone"
+      : !options.time ? "in memory alone"
+                      : "completely");
   return true;
 }
 
@@ -94,9 +99,13 @@ int main(int argc, char** argv) {
     return 4;
   }
   const std::size_t every = argc > 2 ? std::stoul(argv[2]) : 1;
+  const std::string_view alone = argc > 3 ? argv[3] : "";
+  ForecastOptions options;
+  options.time = alone != "memory";
+  options.memory = alone != "time";
   const Space spaces[] = {
       {"forecasts_per_second_gpt3_512", "gpt3-175b", "512xA100-80GB", 2048, 1536},
       {"forecasts_per_second_405b_4096", "llama-3.1-405b", "4096xH100-SXM", 8192, 2048}};
   for (const Space& space : spaces)
-    if (!measure(*facts, space, every)) return 70;
+    if (!measure(*facts, space, every, options)) return 70;
 }
