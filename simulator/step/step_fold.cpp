@@ -258,7 +258,18 @@ StepClock StepFold::skip_from(StepClock now) {
   return now;
 }
 
-// Copies what the stage has played since `from`, and moves its lanes on.
+void StepFold::lay_out_skipped(StageState& stage) {
+  const RepeatedTasks& r = stage.repeated;
+  for (std::uint32_t i = 1; i <= r.times; ++i)
+    for (const std::uint32_t task : r.played) {
+      stage.starts[task + i * r.tasks] = stage.starts[task] + i * r.delay;
+      stage.ends[task + i * r.tasks] = stage.ends[task] + i * r.delay;
+    }
+}
+
+// Repeats what the stage has played since `from`, and moves its lanes on. A slot waits for tasks of
+// its own, for marks that are set in every period, no more than a period back, and for what was
+// there before all that repeats: so of slots from the lowest on, for the ends of so many times.
 void StepFold::repeat_tasks(std::size_t s, const Snapshot& from, std::uint32_t periods,
                             std::uint32_t times, StepClock delay) {
   const Stage& stage = stages_[s];
@@ -266,29 +277,25 @@ void StepFold::repeat_tasks(std::size_t s, const Snapshot& from, std::uint32_t p
   const std::uint32_t slots = periods * period_, tasks = periods * stage.tasks;
   const std::uint32_t high_then = stage.high - slots;
   const std::uint32_t known_then = state.slots[high_then + 1].first;
-  struct Played {
-    std::uint32_t task;
-    std::int32_t pass;  // that it ends, if any
-  };
-  std::vector<Played> since;
+  state.repeated = {{}, tasks, times, delay};
+  std::vector<std::uint32_t>& since = state.repeated.played;
   for (std::uint32_t q = stage.low - slots; q <= stage.high; ++q)
     for (std::uint32_t t = state.slots[q].first; t < state.slots[q + 1].first; ++t) {
       const SlotStep& step = state.slots[q].program->steps[t - state.slots[q].first];
       if (stage.ahead[static_cast<std::size_t>(step.lane)]) continue;
       const bool then = t < known_then && state.ends[t + tasks] != unknown_time;
       if (state.ends[t] == unknown_time || then) continue;
+      since.push_back(t);
       const BoundSlot& slot = state.slots[q];
-      since.push_back({t, slot.task(slot.program->done) == t ? slot.output : BoundSlot::none});
+      if (slot.output < 0 || slot.task(slot.program->done) != t) continue;
+      for (std::uint32_t i = 1; i <= times; ++i) {
+        const auto later = static_cast<std::int32_t>(i * periods) * microbatches_;
+        state_.pass_ends[static_cast<std::size_t>(slot.output + later)] = state.ends[t] + i * delay;
+      }
     }
-  for (std::uint32_t i = 1; i <= times; ++i)
-    for (const Played& p : since) {
-      const StepClock end = state.ends[p.task] + i * delay;
-      state.starts[p.task + i * tasks] = state.starts[p.task] + i * delay;
-      state.ends[p.task + i * tasks] = end;
-      if (p.pass >= 0)
-        state_.pass_ends[static_cast<std::size_t>(p.pass + static_cast<std::int32_t>(i * periods) *
-                                                               microbatches_)] = end;
-    }
+  const std::uint32_t waited_for = (stage.high - stage.low) / slots + 3;
+  for (std::uint32_t i = times > waited_for ? times - waited_for + 1 : 1; i <= times; ++i)
+    for (const std::uint32_t t : since) state.ends[t + i * tasks] = state.ends[t] + i * delay;
   state.played += since.size() * times;
   skipped_ += static_cast<std::int64_t>(since.size()) * times;
   state.busy += std::int64_t{times} * (state.busy - from.busy[s]);

@@ -12,8 +12,9 @@
 // yet played waits for a flow that ends or starts now or later. Where two states agree after
 // counting slots and microbatches from one period later, the play between them repeats as long as
 // the slots do, picosecond for picosecond: clocks are whole numbers, and a flow counts its own work
-// from 0. So the tasks of one period are copied, r periods on, r D later, and the play goes on from
-// there.
+// from 0. So the tasks of one period stand for those r periods on, r D later, and the play goes on
+// from there. What is still to come waits for the last of these only, whose ends are laid out; the
+// others are where somebody asks for the whole stage.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,9 @@ class StepFold {
   }
 
   std::int64_t skipped_tasks() const { return skipped_; }
+
+  // Enters when the tasks that were skipped started and ended.
+  static void lay_out_skipped(StageState& stage);
 
  private:
   static constexpr auto compute = static_cast<std::size_t>(LaneKind::compute);

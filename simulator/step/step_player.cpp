@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -65,7 +66,7 @@ class StepPlayer {
     }
     const BoundSlot& last = stage.slots.back();
     const std::size_t tasks = last.first + last.program->steps.size();
-    stage.starts.assign(tasks, 0);
+    stage.starts = std::make_unique_for_overwrite<Clock[]>(tasks);
     stage.ends.assign(tasks, unknown);
     stage.ends.front() = 0;
     stage.waits_on.fill(&step_begin);
@@ -229,7 +230,7 @@ class StepPlayer {
     flow_clock_.start(flow, use, step.duration, SimTime{now});
   }
 
-  std::optional<PlayedStages> result() const {
+  std::optional<PlayedStages> result() {
     PlayedStages played;
     if (fold_) played.skipped = fold_->skipped_tasks();
     for (std::size_t s = 0; s < stages_.size(); ++s) {
@@ -240,7 +241,9 @@ class StepPlayer {
       if (stage.busy > stages_[static_cast<std::size_t>(played.busiest)].busy)
         played.busiest = static_cast<int>(s);
     }
-    played.summary = account(stages_[static_cast<std::size_t>(played.busiest)], played.makespan);
+    Stage& busiest = stages_[static_cast<std::size_t>(played.busiest)];
+    StepFold::lay_out_skipped(busiest);
+    played.summary = account(busiest, played.makespan);
     return played;
   }
 

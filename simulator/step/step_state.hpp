@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "catalog/units.hpp"
@@ -25,9 +26,19 @@ struct LaneHead {
   std::uint16_t step_plus_1 = 0;
 };
 
+// Tasks that have been played and stand for as many others `times` over, each time `tasks` further
+// on and `delay` later (step_fold.hpp).
+struct RepeatedTasks {
+  std::vector<std::uint32_t> played;
+  std::uint32_t tasks = 0, times = 0;
+  StepClock delay = 0;
+};
+
 struct StageState {
   std::vector<BoundSlot> slots;
-  std::vector<StepClock> starts, ends;  // by task
+  std::vector<StepClock> ends;          // by task
+  std::unique_ptr<StepClock[]> starts;  // likewise, where the task has started
+  RepeatedTasks repeated;               // whose times are not all laid out in these
   std::array<LaneHead, kLaneKinds> heads{};
   std::array<StepClock, kLaneKinds> free{};  // unknown: a flow runs on the lane
   // By lane: the end that its next task was found to wait for, to be looked at again once known.
