@@ -114,10 +114,11 @@ void CachingAllocator::release_cache() {
 }
 
 void CachingAllocator::release_unsplit(BlockPool& pool) {
-  for (const FreeBlock& entry : pool.free.entries()) {
-    if (blocks_[entry.block].is_split()) continue;
-    release_segment(pool, entry.block);
-  }
+  std::vector<BlockId> unsplit;  // most often none
+  pool.free.each([&](const FreeBlock& entry) {
+    if (!blocks_[entry.block].is_split()) unsplit.push_back(entry.block);
+  });
+  for (const BlockId block : unsplit) release_segment(pool, block);
 }
 
 void CachingAllocator::release_segment(BlockPool& pool, BlockId block) {

@@ -112,6 +112,15 @@ class FreeBlockSet {
   }
 
   std::vector<FreeBlock> entries() const;  // in order
+  // Calls visit(entry) for every entry, bin by bin, in an order of its own within each.
+  template <class Visit>
+  void each(Visit visit) const {
+    for (std::uint32_t at = next_occupied(0); at != bin_count; at = next_occupied(at + 1)) {
+      const Bin& bin = bins_[at];
+      visit(bin.least);
+      for (std::uint32_t i = 0; i + 1 < bin.count; ++i) visit(bin.others[i]);
+    }
+  }
   void clear();
 
  private:

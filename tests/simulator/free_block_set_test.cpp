@@ -1,6 +1,7 @@
 // FreeBlockSet against std::set in the order (size, address).
 #include "simulator/memory/free_block_set.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <map>
@@ -65,6 +66,10 @@ struct SetPair {
     std::vector<Key> keys;
     for (const FreeBlock& entry : flat.entries()) keys.push_back(key(entry));
     REQUIRE(keys == std::vector<Key>(ordered.begin(), ordered.end()));
+    std::vector<Key> visited;
+    flat.each([&](const FreeBlock& entry) { visited.push_back(key(entry)); });
+    std::sort(visited.begin(), visited.end());
+    REQUIRE(visited == keys);
   }
 };
 
