@@ -100,7 +100,9 @@ struct Framework {
   bool overlap_reduce_at_stage_3 = true;          // ZeRO-3 reduces beside what follows
   bool overlap_gradient_reduce = true;
   bool overlap_parameter_gather = true;
-  bool overlap_tensor_comm = false;     // async TP / user-buffer overlap
+  bool overlap_tensor_comm = false;  // async TP / user-buffer overlap
+  // That in mixtures of experts too, and where it computes in NVFP4.
+  bool overlap_tensor_in_mixtures = true, overlap_tensor_in_four_bits = true;
   bool overlap_tensor_backward = true;  // input-gradient collectives behind the weight gradient
   bool overlap_pipeline_comm = true;
   bool overlap_interleaved_comm = true;       // the same with several model chunks per stage
@@ -447,6 +449,11 @@ struct Framework {
   bool is_named_as_engine_by(const std::string& word) const {
     return is_engine &&
            std::find(match_trainer.begin(), match_trainer.end(), word) == match_trainer.end();
+  }
+  // Whether collectives of tensor parallelism lie behind kernels, where nobody says.
+  bool overlaps_tensor(bool mixture, DType format) const {
+    return overlap_tensor_comm && (overlap_tensor_in_mixtures || !mixture) &&
+           (overlap_tensor_in_four_bits || format != DType::nvfp4);
   }
   bool runs(Method method) const {
     return methods.empty() || std::find(methods.begin(), methods.end(), method) != methods.end();

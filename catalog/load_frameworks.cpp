@@ -140,6 +140,8 @@ void read_communication(JsonReader& r, Framework& f) {
   f.overlap_reduce_at_stage_3 = r.maybe_flag("overlap_reduce_at_stage_3").value_or(true);
   f.overlap_parameter_gather = r.flag("overlap_parameter_gather");
   f.overlap_tensor_comm = r.flag("overlap_tensor_comm");
+  f.overlap_tensor_in_mixtures = r.maybe_flag("overlap_tensor_in_mixtures").value_or(true);
+  f.overlap_tensor_in_four_bits = r.maybe_flag("overlap_tensor_in_four_bits").value_or(true);
   f.overlap_tensor_backward = r.flag("overlap_tensor_backward");
   f.overlap_pipeline_comm = r.flag("overlap_pipeline_comm");
   f.overlap_interleaved_comm =

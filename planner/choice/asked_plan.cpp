@@ -52,7 +52,9 @@ void complete_axes(Completion& c) {
   if (!says(c.text, "sp"))
     p.sequence_parallel =
         sequence_parallel_by_default(f, p.tensor, c.workload.model.moe.has_value());
-  if (!says(c.text, "async-tp")) p.async_tensor = p.sequence_parallel && f.overlap_tensor_comm;
+  if (!says(c.text, "async-tp"))
+    p.async_tensor = p.sequence_parallel &&
+                     f.overlaps_tensor(c.workload.model.moe.has_value(), c.workload.compute);
   if (!says(c.text, "cp-kind") && p.context > 1) p.context_kind = f.context_kind;
   if (!says(c.text, "etp") && c.workload.model.moe && p.expert == 1) p.expert_tensor = p.tensor;
 }

@@ -31,10 +31,12 @@ struct LayoutSpace {
 
   void add(ParallelPlan plan) {
     if (batch % plan.data != 0) return;
-    plan.sequence_parallel = sequence_parallel_by_default(workload.framework, plan.tensor,
-                                                          workload.model.moe.has_value()) &&
-                             workload.sequence % (plan.tensor * plan.context) == 0;
-    plan.async_tensor = plan.sequence_parallel && workload.framework.overlap_tensor_comm;
+    const bool mixture = workload.model.moe.has_value();
+    plan.sequence_parallel =
+        sequence_parallel_by_default(workload.framework, plan.tensor, mixture) &&
+        workload.sequence % (plan.tensor * plan.context) == 0;
+    plan.async_tensor =
+        plan.sequence_parallel && workload.framework.overlaps_tensor(mixture, workload.compute);
     if (plan.context > 1) plan.context_kind = workload.framework.context_kind;
     if (workload.model.moe && plan.expert == 1) plan.expert_tensor = plan.tensor;
     layouts.push_back(plan);

@@ -249,7 +249,9 @@ ParallelPlan PlanSpace::layers_of(const PlanPoint& x) const {
   p.expert = number(x, PlanAxis::expert);
   p.expert_tensor = number(x, PlanAxis::expert_tensor) != 0 ? p.tensor : 1;
   p.zero_stage = number(x, PlanAxis::zero);
-  p.async_tensor = p.sequence_parallel && workload(p).framework.overlap_tensor_comm;
+  const Workload& w = workload(p);
+  p.async_tensor =
+      p.sequence_parallel && w.framework.overlaps_tensor(w.model.moe.has_value(), w.compute);
   p.offload = offloads_[at(x, PlanAxis::offload)];
   p.recompute = recomputes_[static_cast<std::size_t>(number(x, PlanAxis::recompute))];
   if (!offload_asked_) offload_as_usual(workload(p), p);

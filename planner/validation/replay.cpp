@@ -151,7 +151,7 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
                       Notes notes) {
   const Framework& row = replay_row(c, method.method, notes);
   const DType format = replay_compute(c, row, gpu, notes);
-  auto plan = replay_plan(c, row, notes);
+  auto plan = replay_plan(c, row, format, notes);
   if (const auto* skipped = std::get_if<Skipped>(&plan)) return *skipped;
   Replay out;
   out.question.plan = std::get<ParallelPlan>(std::move(plan));

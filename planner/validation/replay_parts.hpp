@@ -80,7 +80,8 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
                            DType compute, int zero_stage);
 
 // replay_plan.cpp: everything but `recompute`, whose default is the resolved framework's.
-Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Notes& notes);
+Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, DType compute,
+                               Notes& notes);
 
 // replay_workload.cpp
 Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& method, DType compute,

@@ -161,7 +161,7 @@ int expert_ranks(const ReplayContext& c, const Degrees& d, Notes& notes) {
 }
 
 void set_axes(const ReplayContext& c, const Framework& row, const Degrees& d, int experts,
-              ParallelPlan& plan) {
+              DType compute, ParallelPlan& plan) {
   const RunPlan& p = c.run.plan;
   plan.data = d.data;
   plan.tensor = d.tensor;
@@ -173,7 +173,8 @@ void set_axes(const ReplayContext& c, const Framework& row, const Degrees& d, in
   plan.sequence_parallel =
       d.tensor > 1 && p.sp.value_or(sequence_parallel_by_default(row, d.tensor, spread));
   plan.expert_tensor = p.etp.value_or(plan.expert > 1 ? 1 : plan.tensor);
-  plan.async_tensor = p.async_tp.value_or(plan.sequence_parallel && row.overlap_tensor_comm);
+  plan.async_tensor =
+      p.async_tp.value_or(plan.sequence_parallel && row.overlaps_tensor(spread, compute));
   const bool alone = plan.data * plan.context == 1;
   plan.zero_stage = p.zero.value_or(alone ? 0 : row.default_zero_stage);
   if (p.hsdp_shard && *p.hsdp_shard < plan.data) plan.shard_group = p.hsdp_shard;
@@ -181,7 +182,8 @@ void set_axes(const ReplayContext& c, const Framework& row, const Degrees& d, in
 
 }  // namespace
 
-Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Notes& notes) {
+Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, DType compute,
+                               Notes& notes) {
   const ScheduleReading* schedule = schedule_meant(c);
   ParallelPlan plan;
   if (schedule != nullptr && schedule->layer_split) {
@@ -190,12 +192,12 @@ Part<ParallelPlan> replay_plan(const ReplayContext& c, const Framework& row, Not
     // Each process has cards of its own.
     const int processes = std::max(1, c.run.plan.pp ? *c.run.hardware.gpus / *c.run.plan.pp : 1);
     set_axes(c, row, Degrees{processes, 1, 1, *c.run.hardware.gpus / processes},
-             c.run.plan.ep.value_or(1), plan);
+             c.run.plan.ep.value_or(1), compute, plan);
   } else {
     auto part = degrees(c, row, notes);
     if (const auto* skipped = std::get_if<Skipped>(&part)) return *skipped;
     const Degrees d = std::get<Degrees>(part);
-    set_axes(c, row, d, expert_ranks(c, d, notes), plan);
+    set_axes(c, row, d, expert_ranks(c, d, notes), compute, plan);
     if (const auto kind = stated(c, &PhraseReading::context_kind)) plan.context_kind = *kind;
   }
   for (const PhraseReading* phrase : c.phrases) {

@@ -473,4 +473,15 @@ TEST_CASE("Rows of FSDP alone have no ZeRO-1") {
     CHECK(row_of(id).least_zero_stage == 2);
 }
 
+// Megatron-Bridge's presets put tensor parallelism's collectives behind kernels in dense models,
+// but in no mixture and not in NVFP4; Megatron-LM does so nowhere, whatever the model.
+TEST_CASE("Collectives of tensor parallelism behind kernels") {
+  const Framework& bridge = row_of("megatron-bridge");
+  CHECK(bridge.overlaps_tensor(false, DType::mxfp8));
+  CHECK_FALSE(bridge.overlaps_tensor(false, DType::nvfp4));
+  CHECK_FALSE(bridge.overlaps_tensor(true, DType::bf16));
+  CHECK(row_of("nemo-mlperf").overlaps_tensor(true, DType::nvfp4));
+  CHECK_FALSE(row_of("megatron-lm").overlaps_tensor(false, DType::bf16));
+}
+
 }  // namespace shardwise
