@@ -3,10 +3,33 @@
 #include <algorithm>
 #include <cmath>
 
+#include <boost/math/distributions/normal.hpp>
+
 #include "simulator/graphs/expert_loop.hpp"
 #include "simulator/graphs/visited_places.hpp"
 
 namespace shardwise {
+namespace {
+
+// Products of 8 and 4 bits want rows in whole multiples of so many, at most.
+constexpr int aligned_rows = 32;
+
+// Rows of an expert that gets `mean` of them on average, each time filled up to a multiple: tokens
+// choose it independently of each other, so that its number deviates by the root of the mean, even
+// where balance is forced (Megatron-LM @d98e8a64dd megatron/core/transformer/moe/moe_utils.py,
+// apply_random_logits). As many multiples as the number is beyond, from none on.
+std::int64_t filled_rows(double mean, std::int64_t multiple) {
+  const boost::math::normal rows(mean, std::max(1.0, std::sqrt(mean)));
+  const double far = 8 * rows.standard_deviation();
+  const auto size = static_cast<double>(multiple);
+  double multiples = std::max(0.0, std::floor((mean - far) / size));
+  for (double i = multiples; i * size < mean + far; ++i)
+    multiples += boost::math::cdf(boost::math::complement(rows, i * size));
+  return aligned_rows * std::llround(size * multiples / aligned_rows);
+}
+
+}  // namespace
+
 DType expert_dtype(const Workload& w) {
   return bytes_per_element(w.compute) < 2.0 ? w.compute : w.product_dtype();
 }
@@ -53,7 +76,10 @@ ExpertShape expert_shape(const GraphBuilder& b) {
   s.padded = s.routed;
   if (const std::int64_t multiple = row_multiple(w, s.dtype); multiple > 1) {
     const std::int64_t filled = multiple * s.local;
-    s.each = multiple * std::max<std::int64_t>(1, (s.routed + filled - 1) / filled);
+    const double mean_rows = static_cast<double>(s.routed) / static_cast<double>(s.local);
+    const bool whole = w.pads_experts || multiple <= aligned_rows;
+    s.each = whole ? multiple * std::max<std::int64_t>(1, (s.routed + filled - 1) / filled)
+                   : filled_rows(mean_rows, multiple);
     s.padded = s.local * s.each;
   }
   return s;
