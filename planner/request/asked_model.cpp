@@ -129,13 +129,27 @@ std::string of_these_sizes(const ResolvedRequest& r) {
                   " the catalog has ", listed(ids));
 }
 
+// Names of models that see and that the catalog has not: their config.json can be read.
+bool names_what_sees(const std::string& name) {
+  const std::string small = squeezed(name);
+  for (const std::string_view word : {"llava", "internvl", "pixtral", "smolvlm", "minicpmv",
+                                      "paligemma", "moondream", "idefics", "molmo", "vision"})
+    if (small.find(word) != std::string::npos) return true;
+  return false;
+}
+
 // A name that nobody typed: the file has its reasons, so the flag is what can be changed.
 Problem unknown_model(const ResolvedRequest& r, const std::string& what) {
   const auto place = r.asked.places.find("MODEL");
   if (place == r.asked.places.end() || r.stated.model) {
-    const bool of_a_hub = r.asked.model.value_or("").find('/') != std::string::npos;
-    return {ProblemKind::request, "MODEL",
-            sentence(what, of_a_hub ? "; of another model give the path of its config.json" : "")};
+    const std::string name = r.asked.model.value_or("");
+    const bool of_a_hub = name.find('/') != std::string::npos;
+    const char* else_how = of_a_hub ? "; of another model give the path of its config.json" : "";
+    if (what.starts_with("unknown") && names_what_sees(name))  // else there is a reason
+      else_how =
+          "; of a model that sees give the path of its config.json: its language model is "
+          "counted";
+    return {ProblemKind::request, "MODEL", sentence(what, else_how)};
   }
   return {ProblemKind::file, place->second,
           sentence(what, "; MODEL before the flags says which to forecast instead")};

@@ -8,7 +8,7 @@ namespace {
 struct FlagElsewhere {
   std::string_view flag, here;
 };
-constexpr std::array<FlagElsewhere, 158> flags_elsewhere{
+constexpr std::array<FlagElsewhere, 161> flags_elsewhere{
     {{"--model", "MODEL without a flag"},
      {"-m", "--method, or MODEL without a flag"},
      {"--lora", "--method lora"},
@@ -147,6 +147,9 @@ constexpr std::array<FlagElsewhere, 158> flags_elsewhere{
      {"--perfetto", "--trace"},
      {"--gantt", "--draw"},
      {"--max-rank", "--reach"},
+     {"--batch-tokens", "--batch (tokens over --seq)"},
+     {"--tokens-per-batch", "--batch (tokens over --seq)"},
+     {"--global-batch-tokens", "--batch (tokens over --seq)"},
      {"--measured", "--measured-step"},
      {"--step-time", "--measured-step"},
      {"--time-per-step", "--measured-step"},
@@ -195,11 +198,12 @@ constexpr std::string_view told_mfu =
 struct ToldElsewhere {
   std::string_view command, flag, words;
 };
-constexpr std::array<ToldElsewhere, 52> told_elsewhere{
+constexpr std::array<ToldElsewhere, 54> told_elsewhere{
     {{"plan", "--max-tp", held},
      {"plan", "--max-pp", held},
      {"plan", "--exclude", held},
      {"plan", "--fastest", "the fastest stands first"},
+     {"plan", "--max-time", "the fastest stands first"},
      {"shop", "--rent", every_offer},
      {"shop", "--buy", every_offer},
      {"shop", "--provider", every_offer},
@@ -222,6 +226,7 @@ constexpr std::array<ToldElsewhere, 52> told_elsewhere{
      {"", "--hours", amount_of_data},
      {"", "--days", amount_of_data},
      {"", "--max-hours", amount_of_data},
+     {"", "--max-time", amount_of_data},
      {"", "--spot", failures},
      {"", "--preemptible", failures},
      {"", "--mtbf", failures},
@@ -249,7 +254,7 @@ constexpr std::array<ToldElsewhere, 52> told_elsewhere{
      {"", "--electricity", "the price of electricity stands in catalog/operations.json"},
      {"", "--trust-remote-code", of_no_matter}}};
 
-constexpr std::array<FlagElsewhere, 54> commands_elsewhere{
+constexpr std::array<FlagElsewhere, 58> commands_elsewhere{
     {{"estimate", "fit"},
      {"estimate-memory", "fit"},
      {"memory", "fit"},
@@ -269,6 +274,10 @@ constexpr std::array<FlagElsewhere, 54> commands_elsewhere{
      {"check", "fit"},
      {"oom", "fit"},
      {"how-many", "models"},
+     {"how", "models 70b, where it is how many cards, or fit"},
+     {"which", "models, or shop"},
+     {"can", "fit"},
+     {"does", "fit"},
      {"requirements", "models"},
      {"cards", "models"},
      {"gpus", "catalog list gpus"},
