@@ -321,25 +321,26 @@ void GraphBuilder::keep_quantized_input(Operator& op, TensorIndex input) {
 // to be; weights that autocast has just made are no input of a graph, and so is every input of a
 // linear (PyTorch 2.15 torch/_inductor/fx_passes/pad_mm.py, should_exclude_padding_time;
 // torch/csrc/autograd/FunctionsManual.cpp, mm_mat2_backward). On since PyTorch 2.1 (pull request
-// 101915).
+// 101915). Casts and gathers may stand before a product.
 void GraphBuilder::let_pad(Operator& op, const LinearSpec& spec, std::int64_t rows) const {
   const Framework& f = workload_.framework;
   if (f.kernels != KernelStyle::compiled || f.leaves_odd_lengths) return;
   if (spec.outside_layers && !f.compiles_whole_model) return;
-  auto& forward = std::get<GemmWork>(op.forward.front());
-  const std::int64_t out = forward.n, weights = forward.k * out;
-  const auto bytes = static_cast<std::int64_t>(bytes_per_element(forward.dtype));
-  if (bytes < 2) return;
-  forward.padding = true;
-  forward.padding_transposes = weights;
-  auto& input = std::get<GemmWork>(op.backward.front());
-  input.padding = true;
-  input.padding_copies = f.autocast ? 0 : weights;
-  if (op.backward_weight.empty()) return;
-  auto& weight = std::get<GemmWork>(op.backward_weight.front());
-  weight.padding = true;
-  const bool in_line = out * bytes % 16 == 0 && rows * bytes % 16 == 0;
-  weight.padding_transposes = in_line ? 0 : rows * out;
+  const auto let = [](std::vector<Kernel>& pass, std::int64_t transposes, std::int64_t copies) {
+    for (Kernel& k : pass)
+      if (auto* gemm = std::get_if<GemmWork>(&k);
+          gemm != nullptr && bytes_per_element(gemm->dtype) >= 2) {
+        gemm->padding = true;
+        gemm->padding_transposes = transposes;
+        gemm->padding_copies = copies;
+      }
+  };
+  const std::int64_t out = spec.cut == Cut::columns ? spec.out / tensor_ : spec.out;
+  const std::int64_t weights = (spec.cut == Cut::rows ? spec.in / tensor_ : spec.in) * out;
+  const bool in_line = out * element_ % 16 == 0 && rows * element_ % 16 == 0;
+  let(op.forward, weights, 0);
+  let(op.backward, 0, f.autocast ? 0 : weights);
+  let(op.backward_weight, in_line ? 0 : rows * out, 0);
 }
 
 TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std::int64_t rows) {

@@ -55,6 +55,18 @@ TEST_CASE("products of a compiled layer may be padded", "[padded_lengths]") {
   CHECK_FALSE(up(&Operator::forward).padding);
 }
 
+// What is gathered again stands before the product, and casts to 8 bits do.
+TEST_CASE("other kernels may stand before a product that is padded", "[padded_lengths]") {
+  Workload w = compiled_workload();
+  ParallelPlan p = plan_of(1, 2);
+  p.sequence_parallel = true;
+  w.framework.regathers_sequence = true;
+  const LayerGraph graph = block_graph(w, p, {});
+  CHECK(product_of(graph, "up", &Operator::backward_weight).padding);
+  w.compute = DType::fp8;
+  CHECK_FALSE(product_of(block_graph(w, p, {}), "up", &Operator::forward).padding);
+}
+
 // A head is among what is compiled where the whole model is.
 TEST_CASE("a head is padded where the whole model is compiled", "[padded_lengths]") {
   Workload w = compiled_workload();
