@@ -245,6 +245,14 @@ double gathered_matrix_weight(const Workload& w) {
   return narrow && wide == 2 ? bytes_per_element(w.compute) : wide;
 }
 
+// Under autocast in fp16 the loss is scaled, and fp32 gradients are divided by that in a pass of
+// their own, which looks for infinity; before a fused optimizer, which divides on the way, the same
+// kernel divides by one (PyTorch 2.15 torch/amp/grad_scaler.py: _unscale_grads_,
+// _check_inf_per_device).
+bool unscales_gradients(const Workload& w, double gradient) {
+  return w.framework.autocast && w.compute == DType::fp16 && gradient == 4;
+}
+
 // Gradients read (and, where clipped, read and rewritten), states and weights read and written, the
 // 16-bit copy written.
 OptimizerPass optimizer_pass(const Workload& w) {
@@ -264,6 +272,7 @@ OptimizerPass optimizer_pass(const Workload& w) {
   if (written == nullptr && !w.framework.fused_optimizer) each *= w.optimizer->passes;
   if (widened) each += 3 * p.gradient + 4 + p.master;
   if (w.framework.clips_gradients) each += p.gradient + 2 * read;
+  if (unscales_gradients(w, p.gradient)) each += 2 * p.gradient;
   // Tensor by tensor each kernel reads what the one before wrote; over lists it comes too late.
   if (written != nullptr) return {each, p.gradient + stepped + p.optimizer, 0, written->kernels};
   return {each, each, w.framework.fused_optimizer ? 20 : 200, 0};

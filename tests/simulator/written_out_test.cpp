@@ -236,6 +236,22 @@ TEST_CASE("Gradients that are widened before the step are read once more", "[wri
   CHECK(optimizer_pass(w).bytes_each == 30 + (2 + 8) + (4 + 6) + 4);
 }
 
+// One pass over fp32 gradient, weight and moments is 4 + 2 x 4 + 2 x 8 bytes; a scaled loss has
+// each gradient read and written once more.
+TEST_CASE("Under autocast in fp16 gradients are divided by the loss's scale", "[written_out]") {
+  const auto bytes = [](DType compute, bool autocast) {
+    Workload w = eager_recipe(WeightRecipe::fp32_with_half_compute, compute);
+    w.framework.autocast = autocast;
+    w.framework.gradient_dtype = DType::fp32;
+    w.framework.fused_optimizer = true;
+    w.framework.clips_gradients = false;
+    return optimizer_pass(w).bytes_each;
+  };
+  CHECK(bytes(DType::bf16, true) == 28);
+  CHECK(bytes(DType::fp16, true) == 28 + 8);
+  CHECK(bytes(DType::fp16, false) == 28);
+}
+
 // DeepSpeed copies a 16-bit gradient to fp64 for its norm: 8 bytes written and read, two kernels of
 // a tensor. Looked at for infinity and NaN 2 + 4, 4 + 1, 8 and 4 + 1, 1 + 1 + 1, 1 + 4 and 4 bytes
 // more in eight kernels, at stages 1 and 2; a scaled fp16 loss is looked at whatever the row says.
