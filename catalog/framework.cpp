@@ -13,12 +13,12 @@ namespace {
 // no 16-bit gradients (PyTorch torch/amp/grad_scaler.py, _unscale_grads_: "Attempting to unscale
 // FP16 gradients"), so there fp32 must be loaded.
 void settle_loaded_weights(Framework& row, DType compute) {
-  if (row.finetune_weights != WeightRecipe::pure_half) return;
-  if (row.pretrain_weights != WeightRecipe::fp32_with_half_compute) return;
+  if (row.formats.finetune_weights != WeightRecipe::pure_half) return;
+  if (row.formats.pretrain_weights != WeightRecipe::fp32_with_half_compute) return;
   if (compute == DType::fp16)
-    row.finetune_weights = WeightRecipe::fp32_with_half_compute;
+    row.formats.finetune_weights = WeightRecipe::fp32_with_half_compute;
   else
-    row.gradient_dtype = row.reduce_dtype = DType::bf16;
+    row.gradients.dtype = row.gradients.reduce_dtype = DType::bf16;
 }
 
 }  // namespace
@@ -26,34 +26,36 @@ void settle_loaded_weights(Framework& row, DType compute) {
 Framework resolved_for(Framework row, Method method, DType compute) {
   if (method == Method::full) settle_loaded_weights(row, compute);
   if (compute == DType::fp32 || compute == DType::tf32) {
-    row.pretrain_weights = WeightRecipe::fp32;
-    row.finetune_weights = WeightRecipe::fp32;
-    row.frozen_dtype = DType::fp32;
-    row.gradient_dtype = DType::fp32;
-    row.reduce_dtype = DType::fp32;
-    row.adapter_dtype = DType::fp32;
-    row.gradient_copy_while_accumulating = false;
+    row.formats.pretrain_weights = WeightRecipe::fp32;
+    row.formats.finetune_weights = WeightRecipe::fp32;
+    row.formats.frozen_dtype = DType::fp32;
+    row.gradients.dtype = DType::fp32;
+    row.gradients.reduce_dtype = DType::fp32;
+    row.adapters.dtype = DType::fp32;
+    row.gradients.copy_while_accumulating = false;
   }
   if (compute == DType::fp16) {
-    row.recasts_tables = false;
-    if (row.frozen_dtype == DType::bf16) row.frozen_dtype = DType::fp16;
-    if (row.adapter_dtype == DType::bf16) row.adapter_dtype = DType::fp16;
-    if (row.gradient_dtype == DType::bf16) row.gradient_dtype = DType::fp16;
-    if (row.reduce_dtype == DType::bf16) row.reduce_dtype = DType::fp16;
-    row.checks_gradients = false;  // NaN tells the scaler of the loss to step back
-    row.checks_partition = row.checks_partition || row.norm_in_double;  // and ZeRO looks for it
-    if (row.gradient_dtype_fp16) {
-      row.gradient_dtype = *row.gradient_dtype_fp16;
-      row.reduce_dtype = *row.gradient_dtype_fp16;
-      row.gradient_copy_while_accumulating = false;
-      row.fp32_gradient_at_step = true;
-      row.wide_gradient_checks = row.wide_gradient_checks || row.wide_gradient_checks_fp16;
-      row.gradient_life = row.gradient_life_fp16.value_or(row.gradient_life);
+    row.quantized.recasts_tables = false;
+    if (row.formats.frozen_dtype == DType::bf16) row.formats.frozen_dtype = DType::fp16;
+    if (row.adapters.dtype == DType::bf16) row.adapters.dtype = DType::fp16;
+    if (row.gradients.dtype == DType::bf16) row.gradients.dtype = DType::fp16;
+    if (row.gradients.reduce_dtype == DType::bf16) row.gradients.reduce_dtype = DType::fp16;
+    row.update.checks_gradients = false;  // NaN tells the scaler of the loss to step back
+    row.update.checks_partition =
+        row.update.checks_partition || row.update.norm_in_double;  // and ZeRO looks for it
+    if (row.gradients.dtype_fp16) {
+      row.gradients.dtype = *row.gradients.dtype_fp16;
+      row.gradients.reduce_dtype = *row.gradients.dtype_fp16;
+      row.gradients.copy_while_accumulating = false;
+      row.update.fp32_gradient_at_step = true;
+      row.update.wide_gradient_checks =
+          row.update.wide_gradient_checks || row.update.wide_gradient_checks_fp16;
+      row.gradients.life = row.gradients.life_fp16.value_or(row.gradients.life);
     }
   }
   if (method == Method::qlora) {
-    row.adapter_dtype = row.adapter_dtype_quantized.value_or(row.adapter_dtype);
-    row.recompute_finetune = row.recompute_quantized.value_or(row.recompute_finetune);
+    row.adapters.dtype = row.adapters.dtype_quantized.value_or(row.adapters.dtype);
+    row.recompute.finetune = row.recompute.quantized.value_or(row.recompute.finetune);
   }
   return row;
 }
@@ -61,8 +63,8 @@ Framework resolved_for(Framework row, Method method, DType compute) {
 std::optional<std::string> method_refusal(const Framework& framework, Method method) {
   if (framework.runs(method)) return std::nullopt;
   std::string known;
-  for (const Method m : framework.methods) {
-    if (!known.empty()) known += m == framework.methods.back() ? " and " : ", ";
+  for (const Method m : framework.supports.methods) {
+    if (!known.empty()) known += m == framework.supports.methods.back() ? " and " : ", ";
     known += name(m);
   }
   return framework.name + " has no " + std::string(name(method)) + "; it has " + known;

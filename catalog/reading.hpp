@@ -114,29 +114,33 @@ struct MemoryKindReading {
   MemoryKind kind = MemoryKind::device;
 };
 
+using FrameworkFlag = bool& (*)(Framework&);
+
 // Flags of a framework's row that a phrase may state, by the key that states one.
-inline constexpr std::array<std::pair<std::string_view, bool Framework::*>, 21> stated_flags{{
-    {"runs_transformers", &Framework::runs_transformers},
-    {"dispatches_by_map", &Framework::dispatches_by_map},
-    {"loops_experts", &Framework::loops_experts},
-    {"weighs_rows_apart", &Framework::weighs_rows_apart},
-    {"adapts_experts", &Framework::adapts_experts},
-    {"sums_expert_adapters", &Framework::sums_expert_adapters},
-    {"casts_grouped_products", &Framework::casts_grouped_products},
-    {"overlap_keeps_nodes", &Framework::overlap_keeps_nodes},
-    {"attends_by_operators", &Framework::attends_by_operators},
-    {"narrow_attention", &Framework::narrow_attention},
-    {"narrow_head", &Framework::narrow_head},
-    {"upcasts_logits", &Framework::loss_upcasts},
-    {"fused_norms", &Framework::fused_norms},
-    {"deterministic", &Framework::deterministic},
-    {"current_scaling", &Framework::current_scaling},
-    {"quantizes_apart", &Framework::quantizes_apart},
-    {"scales_rows", &Framework::scales_rows},
-    {"quantized_sharding", &Framework::quantized_sharding},
-    {"scatters_labels", &Framework::scatters_labels},
-    {"leaves_odd_lengths", &Framework::leaves_odd_lengths},
-    {"quantized_linear_keeps_input", &Framework::quantized_linear_keeps_input},
+inline constexpr std::array<std::pair<std::string_view, FrameworkFlag>, 21> stated_flags{{
+    {"runs_transformers", [](Framework& f) -> bool& { return f.layers.runs_transformers; }},
+    {"dispatches_by_map", [](Framework& f) -> bool& { return f.experts.dispatches_by_map; }},
+    {"loops_experts", [](Framework& f) -> bool& { return f.experts.loops; }},
+    {"weighs_rows_apart", [](Framework& f) -> bool& { return f.experts.weighs_rows_apart; }},
+    {"adapts_experts", [](Framework& f) -> bool& { return f.adapters.on_experts; }},
+    {"sums_expert_adapters", [](Framework& f) -> bool& { return f.adapters.sums_experts; }},
+    {"casts_grouped_products",
+     [](Framework& f) -> bool& { return f.experts.casts_grouped_products; }},
+    {"overlap_keeps_nodes", [](Framework& f) -> bool& { return f.experts.overlap_keeps_nodes; }},
+    {"attends_by_operators", [](Framework& f) -> bool& { return f.attention.by_operators; }},
+    {"narrow_attention", [](Framework& f) -> bool& { return f.narrow.attention; }},
+    {"narrow_head", [](Framework& f) -> bool& { return f.narrow.head; }},
+    {"upcasts_logits", [](Framework& f) -> bool& { return f.loss.upcasts; }},
+    {"fused_norms", [](Framework& f) -> bool& { return f.layers.fused_norms; }},
+    {"deterministic", [](Framework& f) -> bool& { return f.layers.deterministic; }},
+    {"current_scaling", [](Framework& f) -> bool& { return f.narrow.current_scaling; }},
+    {"quantizes_apart", [](Framework& f) -> bool& { return f.narrow.quantizes_apart; }},
+    {"scales_rows", [](Framework& f) -> bool& { return f.narrow.scales_rows; }},
+    {"quantized_sharding", [](Framework& f) -> bool& { return f.sharding.quantized; }},
+    {"scatters_labels", [](Framework& f) -> bool& { return f.loss.scatters_labels; }},
+    {"leaves_odd_lengths", [](Framework& f) -> bool& { return f.layers.leaves_odd_lengths; }},
+    {"quantized_linear_keeps_input",
+     [](Framework& f) -> bool& { return f.quantized.linear_keeps_input; }},
 }};
 
 // A phrase of a record's prose that states what none of its keys does.
@@ -145,7 +149,7 @@ struct PhraseReading {
   std::string text;
   std::string with_note;  // holds only where the framework note holds this as well
   std::string with_gpu;   // and only where the name of the GPU does
-  std::vector<std::pair<bool Framework::*, bool>> flags;  // of stated_flags, and what it says
+  std::vector<std::pair<FrameworkFlag, bool>> flags;  // of stated_flags, and what it says
   std::optional<int> vocab;
   std::optional<int> longest_sample;  // tokens; of data that are not packed into whole sequences
   std::optional<bool> dropout, offload_activations, blocking_launches, overlaps_reduction;

@@ -86,7 +86,7 @@ struct ModelCode {
   bool feeds_all_experts = false;  // each token goes through every expert, times its score or zero
   bool gate_apart = false;         // the gate of attention's output is a projection of its own
   // A plugin whose kernels go into a built model leaves the norms of queries and keys as they are
-  // (Framework::patches_built_model).
+  // (FrameworkLayers::patches_built_model).
   bool keeps_head_norms = false;
   // The class's name names no loss, of which a warning tells, where a graph ends: what is compiled
   // does not return the logits beside the loss that it makes of them.

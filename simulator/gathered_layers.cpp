@@ -20,7 +20,8 @@ bool runs_again(const LayerDefinition& d) {
 
 // A trace ends with backward, so no stages: they hold more than one microbatch.
 bool keeps_layers_gathered(const Workload& w, const ParallelPlan& p) {
-  return w.framework.sharded.live_parameters && p.pipeline == 1 && reshards_weights(w.framework, p);
+  return w.framework.sharding.parameters.live_parameters && p.pipeline == 1 &&
+         reshards_weights(w.framework, p);
 }
 
 // DeepSpeed @edaa722126 runtime/zero/partitioned_param_coordinator.py. Fetches run ahead until
@@ -33,7 +34,7 @@ std::vector<bool> layers_kept_gathered(const Workload& w, const ParallelPlan& p,
                                        const std::vector<ChunkLayer>& layers) {
   std::vector<bool> kept(layers.size());
   if (!keeps_layers_gathered(w, p)) return kept;
-  const std::int64_t most = w.framework.sharded.live_parameters->value;
+  const std::int64_t most = w.framework.sharding.parameters.live_parameters->value;
   std::int64_t live = 0, between = 0;
   PerDefinition<LayerState> states;
   for (std::size_t i = layers.size(); i-- > 0;) {
@@ -45,7 +46,7 @@ std::vector<bool> layers_kept_gathered(const Workload& w, const ParallelPlan& p,
     const std::int64_t own = parameters.base() + parameters.adapter + parameters.expert_adapter;
     const int times = runs_again(d) ? 3 : 2;
     live += state.gathered;
-    const bool near = between + times * own / 2 < w.framework.fetch_reuse_elements;
+    const bool near = between + times * own / 2 < w.framework.sharding.fetch_reuse_elements;
     kept[i] = !at_an_end(d.role) && (live <= most || near);
     between += times * own;
   }

@@ -104,7 +104,7 @@ class Partitioner {
 
   ScriptOptions options(const LayerDefinition& d) const {
     ScriptOptions o;
-    const bool compiled = w_.framework.kernels == KernelStyle::compiled;
+    const bool compiled = w_.framework.layers.kernels == KernelStyle::compiled;
     const RecomputePolicy nothing{&recompute_rows().front(), 1, 1 << 30};
     o.runs_again = operators_run_again(d.graph, d.checkpointed ? policy_ : nothing,
                                        compiled && d.role == LayerRole::block);
@@ -113,7 +113,7 @@ class Partitioner {
     o.whole_block = d.checkpointed && policy_.row->whole_block;
     o.keeps_results = d.checkpointed && policy_.row->keeps_results;
     o.caches_results = d.checkpointed && policy_.row->caches && !compiled;
-    o.stops_early = w_.framework.recompute_stops_early;
+    o.stops_early = w_.framework.recompute.stops_early;
     return o;
   }
 
@@ -204,7 +204,7 @@ ModelPartition partition_model(const Workload& workload, const ParallelPlan& pla
                                const PipelineSchedule& schedule, const RecomputePolicy& policy,
                                const std::deque<LayerDefinition>* known) {
   const bool unheard =
-      policy.row->whole_block && workload.model.mamba && !workload.framework.recomputes_hybrids;
+      policy.row->whole_block && workload.model.mamba && !workload.framework.recompute.hybrids;
   return partitioned(workload, plan, schedule, unheard ? no_recompute() : policy, Scripts::written,
                      known);
 }

@@ -32,7 +32,7 @@ inline std::string_view why_frozen_stay_whole(const Workload& w, const ParallelP
     return "GPTQ's packed weights are buffers, which FSDP and ZeRO-3 leave whole on every GPU";
   // Gradients are joined where parameters are flattened, over one rank as well.
   if (w.adapter.base == Quantization::int8 && plan.zero_stage >= 2 &&
-      w.framework.sharded.joins_gradients)
+      w.framework.sharding.parameters.joins_gradients)
     return "bitsandbytes' 8-bit weights are integers, which FSDP1 cannot flatten: say zero=0";
   return {};
 }

@@ -204,17 +204,18 @@ bool reduces_every_microbatch(const Framework& f, const ParallelPlan& p) {
   // Gradients that are kept for the whole run are kept as shards: there is no room to add up whole
   // ones (Megatron-LM @d98e8a64dd megatron/core/distributed/fsdp/src/megatron_fsdp/
   // megatron_fsdp.py, grad_reduce_every_bprop).
-  const bool every = f.reduces_every_microbatch || f.gradient_life == GradientLife::persistent;
-  return every && p.zero_stage >= 2 && (p.pipeline == 1 || !f.pipelines_reduce_once);
+  const bool every =
+      f.gradients.reduces_every_microbatch || f.gradients.life == GradientLife::persistent;
+  return every && p.zero_stage >= 2 && (p.pipeline == 1 || !f.gradients.pipelines_reduce_once);
 }
 
 bool shards_weights(const Framework& f, const ParallelPlan& p) {
-  return p.zero_stage >= 3 || (p.zero_stage == 2 && f.stage_2_gathers);
+  return p.zero_stage >= 3 || (p.zero_stage == 2 && f.sharding.stage_2_gathers);
 }
 
 bool reshards_weights(const Framework& f, const ParallelPlan& p) {
-  return p.zero_stage >= 3 && f.sharded.reshard_after_forward &&
-         (p.pipeline == 1 || f.sharded.reshard_with_pipeline);
+  return p.zero_stage >= 3 && f.sharding.parameters.reshard_after_forward &&
+         (p.pipeline == 1 || f.sharding.parameters.reshard_with_pipeline);
 }
 
 std::string to_string(const ParallelPlan& plan) {

@@ -23,7 +23,7 @@ struct Shards {
 struct Gathering {
   double widest = 2;           // bytes of a gathered weight at most
   bool from_one_rank = false;  // into tensors of its own where there is one rank only
-  bool constants = false;      // with those of quantised weights (Framework::moves_constants)
+  bool constants = false;  // with those of quantised weights (FrameworkSharding::moves_constants)
 };
 
 Shards shards(const Workload& w, const ParallelPlan& plan, int ranks) {
@@ -99,12 +99,13 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
   const bool wide_arithmetic = w.activation_dtype() == DType::fp32;
   if (!trainable) {
     const bool quantized = w.freezes_quantized();
-    p.weight = wide_arithmetic ? 4 : bytes_per_element(w.framework.frozen_dtype);
+    p.weight = wide_arithmetic ? 4 : bytes_per_element(w.framework.formats.frozen_dtype);
     if (quantized && quantizable) {
       const QuantizationRow& stored = row(w.adapter.base);
       p.weight = stored.bytes_per_code;
       p.quantization_constants = stored.bytes_per_weight - stored.bytes_per_code;
-    } else if (quantized && w.framework.upcasts_unquantized && !w.framework.recasts_tables) {
+    } else if (quantized && w.framework.quantized.upcasts_unquantized &&
+               !w.framework.quantized.recasts_tables) {
       p.weight = 4;
     }
     return p;
@@ -114,24 +115,25 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
       p = {4, 4, 0, 0, 0, 4};
       break;
     case WeightRecipe::fp32_with_half_compute:
-      p = {4, 4, 0, 0, 0, w.framework.gathers_as_stored ? 4.0 : 2.0};
+      p = {4, 4, 0, 0, 0, w.framework.sharding.gathers_as_stored ? 4.0 : 2.0};
       break;
     case WeightRecipe::half_with_master:
-      p = {2, bytes_per_element(w.framework.gradient_dtype), 4, 0, 0, 2};
+      p = {2, bytes_per_element(w.framework.gradients.dtype), 4, 0, 0, 2};
       break;
     case WeightRecipe::pure_half:
-      p = {2, bytes_per_element(w.framework.gradient_dtype), 0, 0, 0, 2};
+      p = {2, bytes_per_element(w.framework.gradients.dtype), 0, 0, 0, 2};
       break;
   }
   p.whole_gradient = p.raw_gradient;
-  if (w.framework.accumulates_in_reduce_dtype && !wide_arithmetic)
-    p.whole_gradient = std::max(p.raw_gradient, bytes_per_element(w.framework.reduce_dtype));
+  if (w.framework.gradients.accumulates_in_reduce_dtype && !wide_arithmetic)
+    p.whole_gradient =
+        std::max(p.raw_gradient, bytes_per_element(w.framework.gradients.reduce_dtype));
   // Of tables, norms and routers, which are no matrices of a block (`quantizable` says so too).
   const bool stepped_by_adamw = w.optimizer->orthogonalizes && !quantizable;
   const OptimizerRow& o = stepped_by_adamw ? *optimizer_named("adamw") : *w.optimizer;
   p.optimizer = state_bytes_per_parameter(o, std::max(p.weight, p.master));
   const bool narrow = o.format == StateFormat::bf16 && w.compute == DType::bf16;
-  if (w.framework.keeps_remainders && narrow && p.master > 0) p.master -= p.weight;
+  if (w.framework.update.keeps_remainders && narrow && p.master > 0) p.master -= p.weight;
   p.paged = w.optimizer->paged;
   return p;
 }
@@ -159,31 +161,31 @@ StoredParameter stored_table(const Workload& w, bool trainable) {
 // ends.
 EmbeddingGathers embedding_gathers(const Workload& w, const ParallelPlan& plan) {
   if (!reshards_weights(w.framework, plan) || shares_table(w)) return {};
-  if (w.framework.sharded.embedding_is_unit) return {true, true};
-  if (w.framework.fetch_reuse_elements == 0) return {};
+  if (w.framework.sharding.parameters.embedding_is_unit) return {true, true};
+  if (w.framework.sharding.fetch_reuse_elements == 0) return {};
   const ParameterCount count = parameter_count(w.model);
-  const bool far = 2 * (count.total - count.embedding) >= w.framework.fetch_reuse_elements;
+  const bool far = 2 * (count.total - count.embedding) >= w.framework.sharding.fetch_reuse_elements;
   const bool wanted =
-      w.trains_embedding() || (w.framework.reentrant_checkpoints && plan.recompute != "none");
+      w.trains_embedding() || (w.framework.recompute.reentrant && plan.recompute != "none");
   return {far || !wanted, far && wanted};
 }
 
 bool leaves_experts_whole(const Workload& w) {
   return w.freezes_quantized() && is_bitsandbytes(w.adapter.base) && w.model.moe &&
-         !w.framework.quantizes_experts;
+         !w.framework.quantized.experts;
 }
 
 double narrow_weight_bytes(const Workload& w) {
   const DType narrow = w.compute;
   if (narrow != DType::fp8 && narrow != DType::mxfp8 && narrow != DType::nvfp4) return 0;
-  const bool twice = narrow != DType::fp8 || w.framework.narrow_weights_twice;
+  const bool twice = narrow != DType::fp8 || w.framework.narrow.weights_twice;
   return (twice ? 2 : 1) * bytes_per_element(narrow);
 }
 
 namespace {
 
 bool stores_narrow(const Workload& w) {
-  return w.framework.narrow_weights == NarrowWeights::stored && w.compute != DType::nvfp4;
+  return w.framework.narrow.weights == NarrowWeights::stored && w.compute != DType::nvfp4;
 }
 
 // 8 bits in place of 16, where products read 8.
@@ -196,7 +198,7 @@ double stored_weight(const Workload& w, double wide) {
 
 double stored_expert_weight(const Workload& w, const ParallelPlan& plan, bool trainable) {
   const bool passed_over = !trainable && leaves_experts_whole(w);
-  if (passed_over && w.framework.widens_whole_experts && plan.zero_stage < 2) return 4;
+  if (passed_over && w.framework.quantized.widens_whole_experts && plan.zero_stage < 2) return 4;
   return stored_weight(w, stored_base(w, trainable, !passed_over).weight);
 }
 
@@ -221,10 +223,10 @@ StoredParameter stored_matrices(const Workload& w, bool trainable, std::int64_t 
 
 StoredParameter stored_adapter(const Workload& w) {
   StoredParameter p;
-  p.weight = bytes_per_element(w.framework.adapter_dtype);
+  p.weight = bytes_per_element(w.framework.adapters.dtype);
   p.gradient = p.raw_gradient = p.whole_gradient = p.weight;
-  if (p.weight < 4 && w.framework.finetune_weights == WeightRecipe::half_with_master) {
-    p.gradient = bytes_per_element(w.framework.gradient_dtype);
+  if (p.weight < 4 && w.framework.formats.finetune_weights == WeightRecipe::half_with_master) {
+    p.gradient = bytes_per_element(w.framework.gradients.dtype);
     p.master = 4;
   }
   p.optimizer = optimizer_bytes(w, std::max(p.weight, p.master));
@@ -250,7 +252,7 @@ double gathered_matrix_weight(const Workload& w) {
 // kernel divides by one (PyTorch 2.15 torch/amp/grad_scaler.py: _unscale_grads_,
 // _check_inf_per_device).
 bool unscales_gradients(const Workload& w, double gradient) {
-  return w.framework.autocast && w.compute == DType::fp16 && gradient == 4;
+  return w.framework.formats.autocast && w.compute == DType::fp16 && gradient == 4;
 }
 
 // Gradients read (and, where clipped, read and rewritten), states and weights read and written, the
@@ -264,18 +266,18 @@ OptimizerPass optimizer_pass(const Workload& w) {
   // 16-bit gradients of a partition are joined and widened before the step, and what was stepped is
   // read again to be rounded into the weights (DeepSpeed runtime/zero/stage_1_and_2.py, step;
   // stage3.py, _prepare_fp32_grad_for_sub_group).
-  const bool widened = w.framework.fp32_gradient_at_step && p.gradient > 0 && p.gradient < 4;
+  const bool widened = w.framework.update.fp32_gradient_at_step && p.gradient > 0 && p.gradient < 4;
   const double read = widened ? 4 : p.gradient;
   double each = read + 2 * stepped + states + (p.master > 0 ? p.weight : 0);
   const WrittenOptimizer* written = w.written_optimizer();
   if (written != nullptr) each = stepped * written->values;
-  if (written == nullptr && !w.framework.fused_optimizer) each *= w.optimizer->passes;
+  if (written == nullptr && !w.framework.update.fused) each *= w.optimizer->passes;
   if (widened) each += 3 * p.gradient + 4 + p.master;
-  if (w.framework.clips_gradients) each += p.gradient + 2 * read;
+  if (w.framework.update.clips_gradients) each += p.gradient + 2 * read;
   if (unscales_gradients(w, p.gradient)) each += 2 * p.gradient;
   // Tensor by tensor each kernel reads what the one before wrote; over lists it comes too late.
   if (written != nullptr) return {each, p.gradient + stepped + p.optimizer, 0, written->kernels};
-  return {each, each, w.framework.fused_optimizer ? 20 : 200, 0};
+  return {each, each, w.framework.update.fused ? 20 : 200, 0};
 }
 
 // get_grad_norm_direct copies each to fp64, 8 bytes written and read; its norm is a kernel more.
@@ -284,18 +286,18 @@ OptimizerPass optimizer_pass(const Workload& w) {
 // (deepspeedai/DeepSpeed 0.15.4 and 0.19.4 on PyPI, runtime/zero/stage_1_and_2.py, stage3.py).
 PartitionReads partition_reads(const Workload& w, const ParallelPlan& plan) {
   const double gradient = stored_stepped(w).gradient;
-  if (!w.framework.norm_in_double || plan.zero_stage < 1 || gradient == 0) return {};
-  const bool checked = w.framework.checks_partition && plan.zero_stage < 3;
+  if (!w.framework.update.norm_in_double || plan.zero_stage < 1 || gradient == 0) return {};
+  const bool checked = w.framework.update.checks_partition && plan.zero_stage < 3;
   return {16 + (checked ? gradient + 34 : 0), checked ? 10 : 2, checked, gradient < 4};
 }
 
 Bytes zeroed_gradients(const Workload& w, const LayerState& state) {
-  const bool stays = w.framework.gradient_life == GradientLife::persistent;
+  const bool stays = w.framework.gradients.life == GradientLife::persistent;
   return Bytes(stays ? state.gradients : 0);
 }
 
 Bytes checked_gradients(const Workload& w, const ParallelPlan& plan, const LayerState& state) {
-  return Bytes(w.framework.checks_gradients && plan.zero_stage < 2 ? state.gradients : 0);
+  return Bytes(w.framework.update.checks_gradients && plan.zero_stage < 2 ? state.gradients : 0);
 }
 
 // PyTorch has no foreach kernels for CPU tensors (torch/utils/_foreach_utils.py,
@@ -308,9 +310,9 @@ double host_optimizer_bytes(const Workload& w) {
   const double stepped = std::max(p.weight, p.master);
   const double one_pass = stepped + 2 * stepped + 2 * p.optimizer;
   const double copy = p.master > 0 ? p.weight : 0;
-  if (w.framework.cpu_adam) return one_pass + copy + 2 * stepped;
-  const double passes = w.framework.fused_optimizer ? 1 : 20.0 / 7;
-  return passes * one_pass + copy + (w.framework.clips_gradients ? 3 * stepped : 0);
+  if (w.framework.update.cpu_adam) return one_pass + copy + 2 * stepped;
+  const double passes = w.framework.update.fused ? 1 : 20.0 / 7;
+  return passes * one_pass + copy + (w.framework.update.clips_gradients ? 3 * stepped : 0);
 }
 
 // DeepSpeed casts the rank's partition on the GPU, at stage 1 as at stage 2, and copies that into
@@ -326,9 +328,10 @@ namespace {
 // The frozen copy that preference training compares with, sharded as the trained weights are.
 void add_reference(LayerState& state, const Workload& w, const LayerParameters& p,
                    const Shards& dense, const Shards& expert) {
-  const double each = bytes_per_element(w.framework.frozen_dtype);
-  const double buffer =
-      w.framework.reference_has_gradients ? bytes_per_element(w.framework.gradient_dtype) : 0;
+  const double each = bytes_per_element(w.framework.formats.frozen_dtype);
+  const double buffer = w.framework.gradients.reference_has_gradients
+                            ? bytes_per_element(w.framework.gradients.dtype)
+                            : 0;
   const auto whole = static_cast<double>(p.linear + p.other + p.table),
              routed = static_cast<double>(p.expert);
   state.weights += bytes(whole, each, dense.weights) + bytes(routed, each, expert.weights);
@@ -337,7 +340,7 @@ void add_reference(LayerState& state, const Workload& w, const LayerParameters& 
 
 // A copy of every weight for as long as the run lasts; not known where weights are sharded.
 bool keeps_narrow(const Workload& w) {
-  const NarrowWeights where = w.framework.narrow_weights;
+  const NarrowWeights where = w.framework.narrow.weights;
   return where == NarrowWeights::beside || (where == NarrowWeights::stored && !stores_narrow(w));
 }
 
@@ -349,15 +352,16 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
   const Shards dense = shards(w, plan, plan.shard_ranks());
   const Shards expert = shards(w, plan, std::min(expert_shard_ranks(plan), plan.shard_ranks()));
   const bool quantized = !trainable && w.freezes_quantized();
-  const bool whole_stays = quantized && !w.framework.quantized_sharding;
-  const bool wrapped = w.framework.wraps_one_rank && plan.shard_ranks() == 1;
-  const Gathering gathering{w.framework.gathers_as_stored ? 4.0 : 2.0,
-                            wrapped || (plan.zero_stage >= 3 && w.framework.clones_partition),
-                            w.framework.moves_constants};
+  const bool whole_stays = quantized && !w.framework.sharding.quantized;
+  const bool wrapped = w.framework.sharding.wraps_one_rank && plan.shard_ranks() == 1;
+  const Gathering gathering{
+      w.framework.sharding.gathers_as_stored ? 4.0 : 2.0,
+      wrapped || (plan.zero_stage >= 3 && w.framework.update.clones_partition),
+      w.framework.sharding.moves_constants};
   // Shards of linears that are cast before they travel; experts and tables are not.
   Gathering linears = gathering;
-  if (w.compute == DType::fp8 && !w.framework.scales_rows &&
-      w.framework.weight_cast == WeightCast::gathered)
+  if (w.compute == DType::fp8 && !w.framework.narrow.scales_rows &&
+      w.framework.narrow.weight_cast == WeightCast::gathered)
     linears.widest = 1;
   const auto add_matrices = [&](std::int64_t elements, const MatrixSides& sides,
                                 const Shards& share, bool experts) {
@@ -376,14 +380,14 @@ LayerState layer_state(const Workload& w, const ParallelPlan& plan,
     add(state, parameters.other, stored_base(w, trainable, false), dense, Part::weights, gathering);
   if (parameters.table > 0)
     add(state, parameters.table, stored_table(w, trainable), dense, Part::weights, gathering);
-  if (trainable && row(w.method).adapter && w.framework.keeps_replaced_modules) {
+  if (trainable && row(w.method).adapter && w.framework.adapters.keeps_replaced_modules) {
     // One table stays beside both copies of a tied one; beside a single copy the other end has it.
     // Stages have one each.
     const double shared = w.trains_embedding() && w.trains_head() ? 0.5 : 0;
     const bool one_table = replaces_tied_table(w) && plan.pipeline == 1;
     const double tables = static_cast<double>(parameters.table) * (one_table ? shared : 1);
     state.weights += bytes(static_cast<double>(parameters.other) + tables,
-                           bytes_per_element(w.framework.frozen_dtype), dense.weights);
+                           bytes_per_element(w.framework.formats.frozen_dtype), dense.weights);
   }
   add(state, parameters.adapter, stored_adapter(w), dense, Part::adapter, gathering);
   const std::int64_t dense_gathered = state.gathered;

@@ -31,12 +31,12 @@ struct LayerState {
   LayerState& operator*=(std::int64_t layers);
 
   // Of what leaves the GPU where weights are offloaded, and of what stays there nevertheless
-  // (Framework::moves_constants).
+  // (FrameworkSharding::moves_constants).
   std::int64_t offloaded(const Framework& f) const {
-    return weights + adapters + (f.moves_constants ? quantization : 0);
+    return weights + adapters + (f.sharding.moves_constants ? quantization : 0);
   }
   std::int64_t left_by_offload(const Framework& f) const {
-    return f.moves_constants ? 0 : quantization;
+    return f.sharding.moves_constants ? 0 : quantization;
   }
 };
 

@@ -173,7 +173,8 @@ Broken shards_divide(const Case& k) {
 // More microbatches on some ranks than on others: no collective may belong to a microbatch.
 Broken batch_is_divisible(const Case& k) {
   const bool per_microbatch =
-      k.p.zero_stage >= 3 || (k.p.zero_stage == 2 && k.w.framework.reduces_every_microbatch);
+      k.p.zero_stage >= 3 ||
+      (k.p.zero_stage == 2 && k.w.framework.gradients.reduces_every_microbatch);
   if (k.p.balance_by_speed && k.p.pipeline > 1)
     return "balance=speed divides microbatches over data ranks, which a pipeline cannot; give "
            "faster stages more layers (layers=...)";
@@ -225,7 +226,8 @@ Broken splits_within_a_node(const Case& k) {
 
 Broken says_what_it_shards(const Case& k) {
   const bool spread = k.p.data > 1 || k.p.context > 1;
-  if (k.p.zero_stage > 0 || !spread || !k.w.framework.bf16_shards_at_stage_0) return std::nullopt;
+  if (k.p.zero_stage > 0 || !spread || !k.w.framework.sharding.bf16_shards_at_stage_0)
+    return std::nullopt;
   if (k.w.compute != DType::bf16) return std::nullopt;
   return k.w.framework.name + " shards optimizer states in bf16 at ZeRO stage 0 too: zero=1";
 }
@@ -233,22 +235,22 @@ Broken says_what_it_shards(const Case& k) {
 Broken framework_runs(const Case& k) {
   const Framework& f = k.w.framework;
   if (auto refusal = method_refusal(f, k.w.method)) return refusal;
-  if (k.p.tensor > 1 && !f.supports_tensor) return f.name + " has no tensor parallelism";
-  if (k.p.pipeline > 1 && !f.supports_pipeline && !k.p.layer_split)
+  if (k.p.tensor > 1 && !f.supports.tensor) return f.name + " has no tensor parallelism";
+  if (k.p.pipeline > 1 && !f.supports.pipeline && !k.p.layer_split)
     return f.name + " has no pipeline parallelism";
   const bool tied = shares_table(k.w);
-  if (k.p.pipeline > 1 && !k.p.layer_split && tied && !f.ties_over_stages)
+  if (k.p.pipeline > 1 && !k.p.layer_split && tied && !f.parallel.ties_over_stages)
     return f.name + " does not tie embeddings over pipeline stages";
-  if (k.p.context > 1 && !f.supports_context) return f.name + " has no context parallelism";
-  if (k.p.expert > 1 && !f.supports_expert) return f.name + " has no expert parallelism";
-  if (k.p.zero_stage > f.max_zero_stage)
-    return f.name + " shards up to ZeRO stage " + text(f.max_zero_stage) + ", the plan asks for " +
-           text(k.p.zero_stage);
+  if (k.p.context > 1 && !f.supports.context) return f.name + " has no context parallelism";
+  if (k.p.expert > 1 && !f.supports.expert) return f.name + " has no expert parallelism";
+  if (k.p.zero_stage > f.supports.max_zero_stage)
+    return f.name + " shards up to ZeRO stage " + text(f.supports.max_zero_stage) +
+           ", the plan asks for " + text(k.p.zero_stage);
   return std::nullopt;
 }
 
 Broken accumulates(const Case& k) {
-  if (k.w.framework.gradient_life != GradientLife::in_backward || k.p.microbatches == 1)
+  if (k.w.framework.gradients.life != GradientLife::in_backward || k.p.microbatches == 1)
     return std::nullopt;
   const std::string who(k.w.optimizer->in_backward ? k.w.optimizer->name
                                                    : std::string_view(k.w.framework.name));

@@ -9,12 +9,13 @@ namespace shardwise {
 // that both had, are then apart (peft 0.21.2 utils/other.py, ModulesToSaveWrapper.update; a tied
 // Qwen 2 with both named has three tables by its named_parameters()).
 inline bool replaces_tied_table(const Workload& w) {
-  const bool copies = row(w.method).adapter && w.framework.keeps_replaced_modules;
+  const bool copies = row(w.method).adapter && w.framework.adapters.keeps_replaced_modules;
   return w.model.tied_embeddings && copies && (w.trains_embedding() || w.trains_head());
 }
 
 inline bool shares_table(const Workload& w) {
-  return w.model.tied_embeddings && !w.framework.unties_embeddings && !replaces_tied_table(w);
+  return w.model.tied_embeddings && !w.framework.loading.unties_embeddings &&
+         !replaces_tied_table(w);
 }
 
 }  // namespace shardwise

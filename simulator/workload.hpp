@@ -64,8 +64,8 @@ struct Workload {
 
   // The framework's own AdamW, where that is what steps.
   const WrittenOptimizer* written_optimizer() const {
-    const bool steps = framework.written_optimizer && optimizer == optimizer_named("adamw");
-    return steps ? &*framework.written_optimizer : nullptr;
+    const bool steps = framework.update.written && optimizer == optimizer_named("adamw");
+    return steps ? &*framework.update.written : nullptr;
   }
 
   // Takes an optimizer, and what it decides in the framework's place: when gradients go. Without
@@ -73,9 +73,10 @@ struct Workload {
   void step_with(const OptimizerRow& row) {
     optimizer = &row;
     if (!row.in_backward) return;
-    framework.gradient_life = GradientLife::in_backward;
-    framework.clips_gradients = false;
-    for (WeightRecipe* weights : {&framework.pretrain_weights, &framework.finetune_weights})
+    framework.gradients.life = GradientLife::in_backward;
+    framework.update.clips_gradients = false;
+    for (WeightRecipe* weights :
+         {&framework.formats.pretrain_weights, &framework.formats.finetune_weights})
       if (*weights == WeightRecipe::half_with_master) *weights = WeightRecipe::pure_half;
   }
 
@@ -94,14 +95,16 @@ struct Workload {
   // whole logits (trl 1.14.1 trl/trainer/dpo_trainer.py, _compute_loss, without Liger).
   void prefer(const PreferenceRow* row) {
     preference = row;
-    if (row != nullptr && framework.loss == LossKind::chunked) framework.loss = LossKind::dense;
+    if (row != nullptr && framework.loss.kind == LossKind::chunked)
+      framework.loss.kind = LossKind::dense;
     sequences_per_sample = row != nullptr ? row->sequences : 1;
   }
 
   // How the model's classes are written, where they run; else as most are.
   ModelCode own_code() const {
-    const bool eager = framework.kernels == KernelStyle::eager;
-    return eager && (framework.runs_transformers || model.code.stated) ? model.code : ModelCode{};
+    const bool eager = framework.layers.kernels == KernelStyle::eager;
+    return eager && (framework.layers.runs_transformers || model.code.stated) ? model.code
+                                                                              : ModelCode{};
   }
   bool trains_base() const { return row(method).trains_base; }
   // Whether adapters stand beside frozen weights that are stored in fewer bits.
@@ -110,11 +113,12 @@ struct Workload {
   }
   // Whether the output projection has a gradient of its own, not only an adapter.
   bool trains_head() const {
-    return trains_base() || (adapter.targets.lm_head && !framework.adapts_head);
+    return trains_base() || (adapter.targets.lm_head && !framework.adapters.on_head);
   }
   bool trains_embedding() const { return trains_base() || adapter.targets.embedding; }
   WeightRecipe weights() const {
-    return method == Method::pretrain ? framework.pretrain_weights : framework.finetune_weights;
+    return method == Method::pretrain ? framework.formats.pretrain_weights
+                                      : framework.formats.finetune_weights;
   }
   // The 16-bit format beside fp8: fp8 computes matrix products only.
   DType activation_dtype() const {

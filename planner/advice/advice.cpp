@@ -56,11 +56,11 @@ bool would_do_without(const AdviceTrial& t, MemoryCategory gone) {
 // usage"); settle_on() says where drivers have none.
 void growing_segments(AdviceTrial& t) {
   Question q = t.question();
-  q.workload.framework.expandable_segments = true;
+  q.workload.framework.process.expandable_segments = true;
   for (const NodeGroup& g : q.cluster.groups)
     settle_on(g.gpu, q.workload.compute, q.workload.framework);
-  const bool changes = q.workload.framework.expandable_segments &&
-                       !t.question().workload.framework.expandable_segments;
+  const bool changes = q.workload.framework.process.expandable_segments &&
+                       !t.question().workload.framework.process.expandable_segments;
   if (changes && would_do_without(t, MemoryCategory::cache))
     offer(t, "--expandable-segments: PYTORCH_ALLOC_CONF=expandable_segments:True", q);
 }
@@ -69,13 +69,13 @@ void growing_segments(AdviceTrial& t) {
 // 2410.10989) need whole weights there.
 void fused_loss(AdviceTrial& t) {
   const Workload& w = t.question().workload;
-  const LossKind now = w.framework.loss;
+  const LossKind now = w.framework.loss.kind;
   const bool whole_logits = now == LossKind::dense || now == LossKind::dense_fp32_output;
   if (!whole_logits || w.preference != nullptr || t.question().plan.tensor > 1) return;
   if (!would_do_without(t, MemoryCategory::logits)) return;
   Question q = t.question();
-  q.workload.framework.loss = w.framework.fused_loss;
-  const char* kernel = w.framework.fused_loss == LossKind::cut ? "Cut Cross-Entropy" : "Liger";
+  q.workload.framework.loss.kind = w.framework.loss.fused;
+  const char* kernel = w.framework.loss.fused == LossKind::cut ? "Cut Cross-Entropy" : "Liger";
   offer(t, sentence("--fused-loss: head and loss in one kernel (", kernel, "), no whole logits"),
         q);
 }
@@ -278,13 +278,14 @@ bool offloading_elsewhere(AdviceTrial& t) {
 // DeepSpeed offloads as part of ZeRO, on one GPU as well: weights with stage 3.
 void offload_by_zero(const Framework& f, ParallelPlan& plan) {
   const int stage = plan.offload.parameters ? 3 : 2;
-  if (f.cpu_adam && f.max_zero_stage >= stage) plan.zero_stage = std::max(plan.zero_stage, stage);
+  if (f.update.cpu_adam && f.supports.max_zero_stage >= stage)
+    plan.zero_stage = std::max(plan.zero_stage, stage);
 }
 
 void offloading(AdviceTrial& t) {
   if (t.request.asked.offload) return;
   const ParallelPlan& missed = t.question().plan;
-  const bool alone = missed.gpus() == 1 && !t.question().workload.framework.cpu_adam;
+  const bool alone = missed.gpus() == 1 && !t.question().workload.framework.update.cpu_adam;
   if (alone && offloading_elsewhere(t)) return;  // no framework of its own that does it
   struct Choice {
     Offload offload;
@@ -321,9 +322,9 @@ void offloading(AdviceTrial& t) {
 
 // GPU memory would do: what the host lacks.
 void help_the_host(AdviceTrial& t) {
-  if (t.question().workload.framework.loads_every_rank_on_host) {
+  if (t.question().workload.framework.loading.every_rank_on_host) {
     Question q = t.question();
-    q.workload.framework.loads_every_rank_on_host = false;
+    q.workload.framework.loading.every_rank_on_host = false;
     offer(t,
           sentence("weights read once, by rank 0, while the other ranks build on the meta device "
                    "(",

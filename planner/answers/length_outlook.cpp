@@ -145,7 +145,7 @@ std::optional<LengthOutlook> length_outlook(const ResolvedRequest& r, const Ques
   o.longest = r.lengths->longest();
   o.sequence = r.sequence;
   o.packed_tokens_per_s = f.tokens_per_s;
-  if (q.workload.framework.lengths_vary && q.workload.method != Method::pretrain)
+  if (q.workload.framework.defaults.lengths_vary && q.workload.method != Method::pretrain)
     o.padded = padded(r, q);
   return o;
 }

@@ -48,14 +48,15 @@ void complete_axes(Completion& c) {
     p.data = static_cast<int>(c.cluster.gpus() / model);
   const Framework& f = c.workload.framework;
   if (!says(c.text, "zero") && !says(c.text, "fsdp") && !p.layer_split)
-    p.zero_stage = p.data > 1 || p.context > 1 ? f.default_zero_stage : 0;
+    p.zero_stage = p.data > 1 || p.context > 1 ? f.defaults.zero_stage : 0;
   if (!says(c.text, "sp"))
     p.sequence_parallel =
         sequence_parallel_by_default(f, p.tensor, c.workload.model.moe.has_value());
   if (!says(c.text, "async-tp"))
-    p.async_tensor = p.sequence_parallel &&
-                     f.overlaps_tensor(c.workload.model.moe.has_value(), c.workload.compute);
-  if (!says(c.text, "cp-kind") && p.context > 1) p.context_kind = f.context_kind;
+    p.async_tensor =
+        p.sequence_parallel &&
+        f.parallel.overlaps_tensor(c.workload.model.moe.has_value(), c.workload.compute);
+  if (!says(c.text, "cp-kind") && p.context > 1) p.context_kind = f.parallel.context_kind;
   if (!says(c.text, "etp") && c.workload.model.moe && p.expert == 1) p.expert_tensor = p.tensor;
 }
 
@@ -134,12 +135,12 @@ bool ordinary(const ParallelPlan& p) {
 }  // namespace
 
 const std::string& usual_recompute(const Workload& w) {
-  return w.method == Method::pretrain ? w.framework.recompute_pretrain
-                                      : w.framework.recompute_finetune;
+  return w.method == Method::pretrain ? w.framework.recompute.pretrain
+                                      : w.framework.recompute.finetune;
 }
 
 void offload_as_usual(const Workload& w, ParallelPlan& plan) {
-  const std::optional<int> from = w.framework.offloads_checkpoints_from;
+  const std::optional<int> from = w.framework.recompute.offloads_from;
   if (from && w.sequence >= *from && plan.recompute == "full") plan.offload.activations = true;
 }
 

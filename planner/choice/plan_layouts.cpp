@@ -35,9 +35,9 @@ struct LayoutSpace {
     plan.sequence_parallel =
         sequence_parallel_by_default(workload.framework, plan.tensor, mixture) &&
         workload.sequence % (plan.tensor * plan.context) == 0;
-    plan.async_tensor =
-        plan.sequence_parallel && workload.framework.overlaps_tensor(mixture, workload.compute);
-    if (plan.context > 1) plan.context_kind = workload.framework.context_kind;
+    plan.async_tensor = plan.sequence_parallel &&
+                        workload.framework.parallel.overlaps_tensor(mixture, workload.compute);
+    if (plan.context > 1) plan.context_kind = workload.framework.parallel.context_kind;
     if (workload.model.moe && plan.expert == 1) plan.expert_tensor = plan.tensor;
     layouts.push_back(plan);
   }
@@ -47,9 +47,9 @@ struct LayoutSpace {
 std::vector<int> zero_stages(const Workload& w, const ParallelPlan& plan) {
   if (plan.data * plan.context == 1) return {0};
   std::vector<int> stages;
-  for (int stage = w.framework.max_zero_stage; stage >= 0; --stage) {
+  for (int stage = w.framework.supports.max_zero_stage; stage >= 0; --stage) {
     if (!why_frozen_stay_whole(w, stage).empty()) continue;
-    const int least = w.framework.least_zero_stage;
+    const int least = w.framework.supports.least_zero_stage;
     if (stage > 0 && stage < least) continue;
     const bool distinct = w.trains_base() || stage == 0 || stage == 3;
     // Beyond, every microbatch gathers or reduces again.
@@ -73,7 +73,7 @@ void add_stages(LayoutSpace& space, ParallelPlan plan) {
 
 // The most ranks of a node that a layer's experts can be dealt to whole; one where they cannot.
 int expert_ranks(const Workload& w, const Cluster& cluster, const ParallelPlan& plan) {
-  if (!w.model.moe || !w.framework.supports_expert) return 1;
+  if (!w.model.moe || !w.framework.supports.expert) return 1;
   const int inside = plan.data * plan.tensor * plan.context;
   for (int ranks = std::min({gpus_per_node(cluster), inside, w.model.moe->experts}); ranks > 1;
        --ranks)
@@ -84,7 +84,7 @@ int expert_ranks(const Workload& w, const Cluster& cluster, const ParallelPlan& 
 }  // namespace
 
 bool sequence_parallel_by_default(const Framework& framework, int tensor, bool experts) {
-  return tensor > 1 && (framework.sequence_parallel || experts);
+  return tensor > 1 && (framework.parallel.sequence_parallel || experts);
 }
 
 namespace {
@@ -94,7 +94,7 @@ void add_layouts(LayoutSpace& space, int least, int most) {
   const Workload& w = space.workload;
   const Cluster& cluster = space.cluster;
   const int gpus = cluster.gpus(), local = gpus_per_node(cluster), context = space.context;
-  const bool pipeline = w.framework.supports_pipeline && !cluster.mixed_in_one_node;
+  const bool pipeline = w.framework.supports.pipeline && !cluster.mixed_in_one_node;
   for (int t = least; t <= std::min(most, local); t *= 2) {
     if (gpus % (t * context) != 0 || local % t != 0 || tensor_refusal(w.model, t)) continue;
     for (int p = 1; p <= (pipeline ? std::min(most_pipeline, w.model.layers) : 1); ++p) {
@@ -115,7 +115,7 @@ void add_layouts(LayoutSpace& space, int least, int most) {
 
 bool splits_layers(const Workload& w, const Cluster& cluster) {
   const int gpus = cluster.gpus();
-  return !w.framework.supports_pipeline && cluster.nodes() == 1 && gpus > 1 &&
+  return !w.framework.supports.pipeline && cluster.nodes() == 1 && gpus > 1 &&
          gpus <= std::min(largest_usual_box, w.model.layers);
 }
 
@@ -153,7 +153,7 @@ std::vector<std::vector<int>> layers_by_memory(const Workload& w, const Cluster&
 std::vector<ParallelPlan> slow_tensor_layouts(const Workload& w, const Cluster& cluster,
                                               int batch) {
   LayoutSpace space{w, cluster, batch, 1, {}};
-  if (w.framework.supports_tensor && !has_nvlink(cluster)) add_layouts(space, 2, most_tensor);
+  if (w.framework.supports.tensor && !has_nvlink(cluster)) add_layouts(space, 2, most_tensor);
   return std::move(space.layouts);
 }
 
@@ -162,7 +162,7 @@ std::vector<ParallelPlan> plan_layouts(const Workload& w, const Cluster& cluster
   LayoutSpace space{w, cluster, batch, context, {}};
   const int gpus = cluster.gpus();
   if (gpus % context != 0) return {};
-  add_layouts(space, 1, w.framework.supports_tensor && has_nvlink(cluster) ? most_tensor : 1);
+  add_layouts(space, 1, w.framework.supports.tensor && has_nvlink(cluster) ? most_tensor : 1);
   if (context == 1 && splits_layers(w, cluster)) {
     ParallelPlan split;
     split.pipeline = gpus;

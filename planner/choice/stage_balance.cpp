@@ -73,7 +73,7 @@ std::vector<int> last_relieved(int layers, int chunks) {
 
 std::vector<int> usual_layers_per_stage(const Workload& workload, int chunks) {
   if (chunks == 1) return {};
-  switch (workload.framework.stage_balance) {
+  switch (workload.framework.parallel.stage_balance) {
     case StageBalance::even:
       break;
     case StageBalance::ends_as_layers:

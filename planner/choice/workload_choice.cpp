@@ -30,11 +30,11 @@ constexpr const char* one_tensor =
 // What was asked for, else what the checkpoint is stored in, else what the framework makes of it.
 Quantization quantization_of(const ResolvedRequest& r, const Framework& f) {
   if (r.asked.quantization) return *r.asked.quantization;
-  return stored_base(r, f).value_or(f.default_quantization);
+  return stored_base(r, f).value_or(f.quantized.kind);
 }
 
 bool would_leave_experts_whole(const ResolvedRequest& r, Method method, const Framework& f) {
-  return method == Method::qlora && r.model.moe && !f.quantizes_experts &&
+  return method == Method::qlora && r.model.moe && !f.quantized.experts &&
          is_bitsandbytes(quantization_of(r, f));
 }
 
@@ -57,14 +57,14 @@ bool all_compute(const Cluster& cluster, DType format) {
 
 // Cards without bf16 (Turing, Volta, Pascal) train in fp16, then in fp32.
 DType usual_format(const Framework& row, const Cluster& cluster, std::vector<std::string>& notes) {
-  const std::array<DType, 3> formats{row.compute, DType::fp16, DType::fp32};
+  const std::array<DType, 3> formats{row.defaults.compute, DType::fp16, DType::fp32};
   const auto* format = std::find_if(formats.begin(), formats.end() - 1,
                                     [&](DType d) { return all_compute(cluster, d); });
-  if (*format == row.compute) return *format;
-  const auto without =
-      std::find_if(cluster.groups.begin(), cluster.groups.end(),
-                   [&](const NodeGroup& g) { return !g.gpu.rate(row.compute).has_value(); });
-  notes.push_back(sentence(without->gpu.name, " has no ", name(row.compute),
+  if (*format == row.defaults.compute) return *format;
+  const auto without = std::find_if(
+      cluster.groups.begin(), cluster.groups.end(),
+      [&](const NodeGroup& g) { return !g.gpu.rate(row.defaults.compute).has_value(); });
+  notes.push_back(sentence(without->gpu.name, " has no ", name(row.defaults.compute),
                            " matrix units: trained in ", name(*format), '.'));
   return *format;
 }
@@ -72,10 +72,10 @@ DType usual_format(const Framework& row, const Cluster& cluster, std::vector<std
 Adapter adapter_for(const ResolvedRequest& r, Method method, const Framework& f) {
   Adapter adapter;
   if (!row(method).adapter) return adapter;
-  adapter.rank = r.asked.lora_rank.value_or(f.adapter_rank);
+  adapter.rank = r.asked.lora_rank.value_or(f.adapters.rank);
   adapter.targets =
-      targets_meant(r.facts->reading, r.asked.lora_targets.value_or(f.adapter_targets));
-  adapter.dropout = f.adapter_dropout;
+      targets_meant(r.facts->reading, r.asked.lora_targets.value_or(f.adapters.targets));
+  adapter.dropout = f.adapters.dropout;
   if (method == Method::qlora)
     adapter.base = quantization_of(r, f);
   else if (!r.asked.quantization)
@@ -89,7 +89,7 @@ Adapter adapter_for(const ResolvedRequest& r, Method method, const Framework& f)
 std::optional<std::string> small_updates_lost(const Workload& w) {
   const Framework& f = w.framework;
   if (!w.trains_base() || w.weights() != WeightRecipe::pure_half ||
-      w.activation_dtype() != DType::bf16 || f.rounds_stochastically ||
+      w.activation_dtype() != DType::bf16 || f.update.rounds_stochastically ||
       w.optimizer == optimizer_named("none"))
     return std::nullopt;
   return sentence(
@@ -136,8 +136,8 @@ AttentionKernel attention_on(const Gpu& gpu, DType compute, AttentionKernel want
 // select_sdp_backend), which widen 16 bits to 32. Transformer Engine has code of its own.
 bool lacks_sdpa_kernel(const Gpu& gpu, DType compute, const Framework& framework) {
   return lacks_flash(gpu) && compute == DType::bf16 &&
-         framework.attention == AttentionKernel::flash &&
-         !framework.attention_by_transformer_engine;
+         framework.attention.kernel == AttentionKernel::flash &&
+         !framework.attention.by_transformer_engine;
 }
 
 // Whether 8-bit products with one scale for a tensor take operands as they lie; others want a
@@ -159,32 +159,35 @@ bool attends_in_8_bits(const Gpu& gpu) {
 
 void settle_on(const Gpu& gpu, DType compute, Framework& framework) {
   const bool blackwell = gpu.compute_capability >= 10.0;
-  if (blackwell && framework.attention_blackwell && framework.attention == AttentionKernel::flash)
-    framework.attention = *framework.attention_blackwell;
-  framework.attends_by_operators =
-      framework.attends_by_operators || lacks_sdpa_kernel(gpu, compute, framework);
-  framework.attention = attention_on(gpu, compute, framework.attention);
-  if (!lacks_flash(gpu)) framework.writes_grouped_attention_out = false;
-  if (lacks_grouped_product(gpu)) framework.loops_grouped_products = true;
-  if (multiplies_as_laid(gpu)) framework.narrow_weights_twice = false;
+  if (blackwell && framework.attention.kernel_blackwell &&
+      framework.attention.kernel == AttentionKernel::flash)
+    framework.attention.kernel = *framework.attention.kernel_blackwell;
+  framework.attention.by_operators =
+      framework.attention.by_operators || lacks_sdpa_kernel(gpu, compute, framework);
+  framework.attention.kernel = attention_on(gpu, compute, framework.attention.kernel);
+  if (!lacks_flash(gpu)) framework.attention.writes_grouped_out = false;
+  if (lacks_grouped_product(gpu)) framework.experts.loops_grouped_products = true;
+  if (multiplies_as_laid(gpu)) framework.narrow.weights_twice = false;
   // c10/cuda/CUDAAllocatorConfig.h: not where the driver is ROCm's.
-  if (gpu.vendor == "amd") framework.expandable_segments = false;
+  if (gpu.vendor == "amd") framework.process.expandable_segments = false;
 }
 
 void settle_attention(const Gpu& gpu, Workload& w) {
   Framework& f = w.framework;
   const bool blackwell = gpu.compute_capability >= 10.0;
-  if (f.attention == AttentionKernel::cudnn && f.deterministic && w.attention_dropout && blackwell)
-    f.attention = AttentionKernel::flash2;
-  if (!attends_in_8_bits(gpu)) f.narrow_attention = false;
+  if (f.attention.kernel == AttentionKernel::cudnn && f.layers.deterministic &&
+      w.attention_dropout && blackwell)
+    f.attention.kernel = AttentionKernel::flash2;
+  if (!attends_in_8_bits(gpu)) f.narrow.attention = false;
 }
 
 namespace {
 
 void ask_for_8_bits(ChosenWorkload& chosen) {
   Framework& f = chosen.workload.framework;
-  f.narrow_attention = f.attention_by_transformer_engine && f.attention == AttentionKernel::cudnn;
-  if (!f.narrow_attention)
+  f.narrow.attention =
+      f.attention.by_transformer_engine && f.attention.kernel == AttentionKernel::cudnn;
+  if (!f.narrow.attention)
     chosen.notes.push_back(sentence("--fp8-attention is Transformer Engine's: attention of ",
                                     f.name, " stays in 16 bits."));
 }
@@ -195,7 +198,7 @@ std::optional<DType> left_unlowered(const Framework& row, DType compute, const P
   const bool sixteen_bits = compute == DType::bf16 || compute == DType::fp16;
   const bool parted = p.tensor > 1 || p.pipeline > 1, whole = p.data == 1 && p.context == 1;
   const bool split = parted && whole && !p.layer_split;
-  return sixteen_bits && split ? row.compute_unsharded : std::nullopt;
+  return sixteen_bits && split ? row.defaults.compute_unsharded : std::nullopt;
 }
 
 std::string told_unlowered(const Framework& row, DType format) {
@@ -229,13 +232,14 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
     w.compute = *format;
   }
   w.framework = resolved_for(row, method, w.compute);
-  if (r.asked.expandable_segments) w.framework.expandable_segments = true;
-  if (r.asked.fused_loss) w.framework.loss = w.framework.fused_loss;
+  if (r.asked.expandable_segments) w.framework.process.expandable_segments = true;
+  if (r.asked.fused_loss) w.framework.loss.kind = w.framework.loss.fused;
   w.prefer(r.asked.preference);
   for (const NodeGroup& group : cluster.groups) settle_on(group.gpu, w.compute, w.framework);
   if (r.asked.fp8_attention) ask_for_8_bits(chosen);
-  const OptimizerRow* optimizer =
-      r.asked.optimizer != nullptr ? r.asked.optimizer : optimizer_named(w.framework.optimizer);
+  const OptimizerRow* optimizer = r.asked.optimizer != nullptr
+                                      ? r.asked.optimizer
+                                      : optimizer_named(w.framework.defaults.optimizer);
   require(optimizer != nullptr, "the optimizers of framework rows are rows");
   w.step_with(*optimizer);
   if (r.asked.loader_sequences_per_s)
@@ -253,7 +257,7 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
                                     ", which quantises the experts: ", one_tensor, '.'));
   if (auto lost = small_updates_lost(w)) chosen.notes.push_back(*std::move(lost));
   // GPT-style models, which have a plain MLP, are trained with dropout where the framework does.
-  w.hidden_dropout = w.attention_dropout = w.framework.default_dropout && !w.model.gated_mlp;
+  w.hidden_dropout = w.attention_dropout = w.framework.defaults.dropout && !w.model.gated_mlp;
   for (const NodeGroup& group : cluster.groups) settle_attention(group.gpu, w);
   return chosen;
 }

@@ -150,7 +150,7 @@ ExplainedFigure optimizer(const Question& q, const Gpu& gpu, const Profile& prof
 }
 
 ExplainedFigure host(const Question& q, const Forecast& f, const Profile& profile) {
-  const auto style = static_cast<std::size_t>(q.workload.framework.kernels);
+  const auto style = static_cast<std::size_t>(q.workload.framework.layers.kernels);
   constexpr std::array<const char*, 3> fields{"eager", "fused", "compiled"};
   ExplainedFigure figure{"host",
                          "the GPU waits for the CPU to issue kernels",

@@ -78,8 +78,8 @@ std::optional<std::string> told_of_whole_weights(const Question& q) {
 
 std::optional<std::string> told_of_delta_rule(const Question& q) {
   const Workload& w = q.workload;
-  if (!w.model.delta || w.model.delta->gate_rank || !w.framework.runs_transformers ||
-      w.framework.delta_rule != DeltaRule::kernels)
+  if (!w.model.delta || w.model.delta->gate_rank || !w.framework.layers.runs_transformers ||
+      w.framework.layers.delta_rule != DeltaRule::kernels)
     return std::nullopt;
   return "flash-linear-attention is taken to be installed: without it transformers runs the gated "
          "delta rule by PyTorch's operators, whose backward pass grows with the square of the "

@@ -22,8 +22,9 @@ Bytes scaled(Bytes bytes, double factor) {
 // Context and loaded kernels of a process.
 Bytes context_bytes(const ForecastContext& k, const NodeGroup& group) {
   const ContextCalibration& c = k.profile.row(group.gpu.family).context;
-  return k.question.workload.framework.eager_module_loading ? c.cuda_context + c.eager_modules
-                                                            : c.cuda_context;
+  return k.question.workload.framework.process.eager_module_loading
+             ? c.cuda_context + c.eager_modules
+             : c.cuda_context;
 }
 
 // What lies on the host elsewhere, where the GPU has no memory but that: the allocator cannot have
@@ -212,7 +213,7 @@ std::shared_ptr<const MemoryPlays> with_least_rooms(const ForecastContext& k,
 // What the allocator is played with. Where freed blocks wait for the GPU, the allocator of a full
 // card waits instead, so its stream depends on this; otherwise it is played without a limit.
 std::optional<Bytes> play_capacity(const ForecastContext& k, int stage, Bytes nccl) {
-  if (!k.question.workload.framework.records_streams) return std::nullopt;
+  if (!k.question.workload.framework.process.records_streams) return std::nullopt;
   return room_for_tensors(k, stage, nccl);
 }
 
@@ -225,7 +226,7 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Length
   };
   const ContextCalibration& first = context_of(0);
   const auto& known = options.plays;
-  if (!q.workload.framework.records_streams && known &&
+  if (!q.workload.framework.process.records_streams && known &&
       known->workspace == first.cublas_workspace && known->workspaces == first.cublas_workspaces &&
       q.cluster.groups.size() == 1)
     return known;
@@ -246,7 +247,7 @@ std::shared_ptr<const MemoryPlays> played(const ForecastContext& k, const Length
   StagesToPlay of;
   of.stages = q.plan.pipeline;
   // A full card's allocator waits for the GPU, where and when is not on any line.
-  of.may_lie_between = !q.workload.framework.records_streams;
+  of.may_lie_between = !q.workload.framework.process.records_streams;
   for (int stage = 0; stage < q.plan.pipeline; ++stage)
     of.slots.push_back(slots_of_step(q.workload, q.plan, k.schedule, stage));
   of.play = [&](int stage) {

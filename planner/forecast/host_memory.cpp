@@ -20,7 +20,7 @@ Bytes reading_bytes(const Workload& w, const ParallelPlan& plan, bool shards, st
   if (w.freezes_quantized() && shards)
     return file + ceil_bytes(total * row(w.adapter.base).bytes_per_weight);
   if (w.freezes_quantized() || plan.layer_split) return file;
-  if (w.framework.loads_alone_on_gpu && plan.gpus() == 1 && !plan.offload.parameters) return file;
+  if (w.framework.loading.alone_on_gpu && plan.gpus() == 1 && !plan.offload.parameters) return file;
   const auto stages_here = static_cast<double>(std::min<std::int64_t>(plan.pipeline, ranks));
   return ceil_bytes(2 * total * (shards ? 1 : stages_here / plan.pipeline));
 }
@@ -54,7 +54,7 @@ HostMemory on_one_node(const Workload& w, const ParallelPlan& plan, const Node& 
   // Loading: every rank that reads its own copy holds the whole checkpoint until its shard is cut;
   // otherwise one rank does, and the others build empty (meta) tensors.
   const bool shards = shards_weights(w.framework, plan) && plan.shard_ranks() > 1;
-  const std::int64_t readers = w.framework.loads_every_rank_on_host && shards ? ranks : 1;
+  const std::int64_t readers = w.framework.loading.every_rank_on_host && shards ? ranks : 1;
   const std::int64_t pretrain = w.method == Method::pretrain ? 0 : 1;  // initialised on the GPU
   const std::int64_t reading =
       pretrain * readers * reading_bytes(w, plan, shards, ranks, facts.checkpoint_shard).value;

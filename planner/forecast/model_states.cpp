@@ -10,7 +10,7 @@ namespace shardwise {
 namespace {
 
 Bytes kept_on_gpu(const LayerState& s, const Offload& offload, const Framework& f) {
-  const GradientLife life = f.gradient_life;
+  const GradientLife life = f.gradients.life;
   std::int64_t bytes = s.left_by_offload(f);
   if (!offload.optimizer) bytes += s.master + s.optimizer;
   if (!offload.optimizer && life != GradientLife::in_backward) bytes += s.gradients;

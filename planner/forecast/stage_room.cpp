@@ -16,7 +16,7 @@ constexpr int microbatches_played = 2;
 // between its microbatches there is none.
 HostLead host_lead(const ForecastContext& k) {
   const Question& q = k.question;
-  if (!q.workload.framework.records_streams) return {};
+  if (!q.workload.framework.process.records_streams) return {};
   const Gpu& gpu = smallest_group(q.cluster, q.plan, 0).gpu;
   const KernelModel kernels(gpu, k.profile, attention_choice(q.workload, q.plan));
   for (const LayerDefinition& d : k.partition.definitions) {
@@ -56,10 +56,11 @@ LengthVariation length_variation(const ForecastContext& k) {
   LengthVariation v;
   v.play.lead = host_lead(k);
   const Question& q = k.question;
-  if (!q.workload.framework.lengths_vary || q.workload.method == Method::pretrain) return v;
+  if (!q.workload.framework.defaults.lengths_vary || q.workload.method == Method::pretrain)
+    return v;
   Workload w = q.workload;
   const int multiple = 16 * q.plan.context * q.plan.tensor;
-  const int records = q.workload.framework.cuts_samples ? 1 : 4;
+  const int records = q.workload.framework.defaults.cuts_samples ? 1 : 4;
   for (int record = 1; record <= records; ++record) {
     const int length = q.workload.sequence - (q.workload.sequence >> record);
     w.sequence = std::max(multiple, length / multiple * multiple);

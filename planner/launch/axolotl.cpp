@@ -241,13 +241,13 @@ std::vector<std::string> workload_refusals(const Workload& w) {
   // It quantises with bitsandbytes only, and takes other weights as their config.json says
   // (loaders/model.py, _set_quantization_config).
   refuse_unstored_formats(to, w, "axolotl");
-  refuse_if(to, w.preference != nullptr && w.framework.loss == LossKind::fused_linear,
+  refuse_if(to, w.preference != nullptr && w.framework.loss.kind == LossKind::fused_linear,
             "the fused loss of preferences is another kernel, which is not written here");
   return to;
 }
 
 bool quantizes_experts(const Workload& w) {
-  return w.model.moe && is_bitsandbytes(w.adapter.base) && w.framework.quantizes_experts;
+  return w.model.moe && is_bitsandbytes(w.adapter.base) && w.framework.quantized.experts;
 }
 
 // FlashAttention-2 asks for Ampere (Dao-AILab/flash-attention README).
@@ -367,7 +367,7 @@ void put_learning(ConfigEntries& e, const Workload& w) {
     put(e, "rl", w.preference->name);
     if (settings_of(*w.preference).keeps_columns) put(e, "remove_unused_columns", false);
   }
-  if (w.framework.loss != LossKind::fused_linear) return;
+  if (w.framework.loss.kind != LossKind::fused_linear) return;
   put(e, "plugins.0", "axolotl.integrations.liger.LigerPlugin");
   put(e, "liger_fused_linear_cross_entropy", true);
 }

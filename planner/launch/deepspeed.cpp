@@ -204,7 +204,7 @@ ConfigEntries deepspeed_entries(const LaunchJob& job) {
   put(e, "zero_optimization.stage", p.zero_stage);
   const std::int64_t hidden = w.model.hidden;
   if (p.zero_stage > 0) {
-    put(e, "zero_optimization.overlap_comm", w.framework.overlap_gradient_reduce);
+    put(e, "zero_optimization.overlap_comm", w.framework.gradients.overlap_reduce);
     put(e, "zero_optimization.contiguous_gradients", true);
     put(e, "zero_optimization.reduce_bucket_size", hidden * hidden);
   }

@@ -31,10 +31,10 @@ namespace {
 // PYTORCH_ALLOC_CONF as the framework's row says its launcher sets it; nothing where it sets none.
 std::optional<std::string> allocator_settings_of(const Framework& framework) {
   std::string settings;
-  if (framework.expandable_segments) settings += "expandable_segments:True";
-  if (framework.roundup_power2_divisions > 1)
+  if (framework.process.expandable_segments) settings += "expandable_segments:True";
+  if (framework.process.roundup_power2_divisions > 1)
     settings += sentence(settings.empty() ? "" : ",",
-                         "roundup_power2_divisions:", framework.roundup_power2_divisions);
+                         "roundup_power2_divisions:", framework.process.roundup_power2_divisions);
   if (settings.empty()) return std::nullopt;
   return settings;
 }

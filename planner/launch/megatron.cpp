@@ -400,8 +400,8 @@ ConfigEntries megatron_entries(const LaunchJob& job) {
     put(e, "expert-tensor-parallel-size", p.expert_tensor);
   }
   put_sharding(e, p);
-  put(e, "overlap-grad-reduce", w.framework.overlap_gradient_reduce);
-  put(e, "overlap-param-gather", w.framework.overlap_parameter_gather && p.zero_stage > 0);
+  put(e, "overlap-grad-reduce", w.framework.gradients.overlap_reduce);
+  put(e, "overlap-param-gather", w.framework.sharding.overlap_gather && p.zero_stage > 0);
   put(e, "tp-comm-overlap", p.async_tensor);
   put_recompute(e, p.recompute);
   // arguments.py:1884: the one asks for the other, whatever the moments' width.

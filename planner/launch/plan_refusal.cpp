@@ -86,7 +86,7 @@ void refuse_unstored_formats(Refusals& to, const Workload& w, std::string_view t
 void refuse_other_losses(Refusals& to, const Workload& w, std::string_view target) {
   refuse_if(to, w.preference != nullptr,
             sentence(target, " is written to train on the next token only"));
-  const LossKind loss = w.framework.loss;
+  const LossKind loss = w.framework.loss.kind;
   refuse_if(to, loss == LossKind::fused_linear || loss == LossKind::cut,
             sentence(target, " has no setting for a fused head and loss (--fused-loss)"));
 }

@@ -89,7 +89,7 @@ LaunchFiles write(const LaunchJob& job) {
   put(e, "fully_shard.reshard_after_forward", p.zero_stage != 2);
   put(e, "fully_shard.param_dtype", torch_dtype(w.compute));
   put(e, "fully_shard.reduce_dtype",
-      torch_dtype(w.compute == DType::fp32 ? DType::fp32 : w.framework.reduce_dtype));
+      torch_dtype(w.compute == DType::fp32 ? DType::fp32 : w.framework.gradients.reduce_dtype));
   put(e, "fully_shard.cpu_offload", p.offload.parameters);
   put(e, "training.model", job.model);
   put(e, "training.method", name(w.method));

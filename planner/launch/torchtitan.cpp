@@ -383,7 +383,7 @@ ConfigEntries torchtitan_entries(const LaunchJob& job) {
           : sentence("./assets/hf/", job.model.substr(job.model.rfind('/') + 1)));
   put(e, "optimizer.name", "AdamW");
   if (job.learning_rate) put_number(e, "optimizer.lr", *job.learning_rate);
-  put(e, "optimizer.implementation", w.framework.fused_optimizer ? "fused" : "foreach");
+  put(e, "optimizer.implementation", w.framework.update.fused ? "fused" : "foreach");
   put(e, "training.local_batch_size", p.microbatch * (p.pipeline > 1 ? p.microbatches : 1));
   put(e, "training.global_batch_size", p.global_batch());
   put(e, "training.seq_len", w.sequence);

@@ -267,8 +267,8 @@ void put_loss(ConfigEntries& e, const Workload& w) {
   // one sequence (trl/trainer/sft_trainer.py, padding_free); models with images it does not pack.
   put(e, "packing", !w.model.vision);
   if (!w.model.vision) put(e, "packing_strategy", "wrapped");
-  put(e, "loss_type", w.framework.loss == LossKind::chunked ? "chunked_nll" : "nll");
-  if (w.framework.loss != LossKind::fused_linear) return;
+  put(e, "loss_type", w.framework.loss.kind == LossKind::chunked ? "chunked_nll" : "nll");
+  if (w.framework.loss.kind != LossKind::fused_linear) return;
   put(e, "use_liger_kernel", true);
   put(e, "liger_kernel_config.fused_linear_cross_entropy", true);
   put(e, "liger_kernel_config.cross_entropy", false);
@@ -324,7 +324,7 @@ Refusals trl_workload_refusals(const Workload& w) {
   refuse_if(to, w.preference != nullptr && script_of(w) == nullptr,
             sentence("TRL has no script for ", w.preference != nullptr ? w.preference->name : "",
                      "; axolotl has a setting"));
-  refuse_if(to, w.preference != nullptr && w.framework.loss == LossKind::fused_linear,
+  refuse_if(to, w.preference != nullptr && w.framework.loss.kind == LossKind::fused_linear,
             "the fused loss of preferences is another kernel, which is not written here");
   refuse_precision_except(to, w, "the Trainer", {DType::bf16, DType::fp16, DType::fp32});
   // get_quantization_config: load_in_4bit and load_in_8bit, both of bitsandbytes.

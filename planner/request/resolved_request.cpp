@@ -398,8 +398,8 @@ std::int64_t batch_by_habit(const ResolvedRequest& r) {
   if (r.asked.optimizer != nullptr && r.asked.optimizer->in_backward)  // nothing accumulates
     return r.gpus();
   if (const Framework* framework = asked_framework(r))
-    if (framework->gradient_life == GradientLife::in_backward)  // nothing accumulates
-      return r.gpus() * framework->default_microbatch.value_or(1);
+    if (framework->gradients.life == GradientLife::in_backward)  // nothing accumulates
+      return r.gpus() * framework->defaults.microbatch.value_or(1);
   if (!pretrains(r)) return fine_tuning_batch;
   const auto sequence = static_cast<std::uint64_t>(r.sequence);
   return static_cast<std::int64_t>(std::bit_floor(pretraining_batch_tokens / sequence));

@@ -50,9 +50,9 @@ InFlightMost most_in_flight(std::span<const Slot> slots, int chunks) {
 const InFlightMost& InFlightCounts::of(const Workload& w, const ParallelPlan& p, int stage) {
   const PipelineSchedule& schedule = *find_pipeline_schedule(p.schedule_row());
   const Framework& f = w.framework;
-  const std::array counted{f.records_streams, f.gradient_copy_while_accumulating};
-  const Key key{&schedule,  f.gradient_life, f.gradient_copy_life, counted,
-                p.pipeline, p.chunks,        p.microbatches,       stage};
+  const std::array counted{f.process.records_streams, f.gradients.copy_while_accumulating};
+  const Key key{&schedule,  f.gradients.life, f.gradients.copy_life, counted,
+                p.pipeline, p.chunks,         p.microbatches,        stage};
   {
     const std::lock_guard lock(mutex_);
     if (const auto it = known_.find(key); it != known_.end()) return it->second;

@@ -98,11 +98,13 @@ class StageStates {
   Bytes reduced(int block) const {
     const Framework& f = site_.workload.framework;
     const StageHabits habits(f, plan_);
-    if (!habits.shards_weights || !habits.shards_gradients || f.reduce_buffers > 0) return Bytes(0);
+    if (!habits.shards_weights || !habits.shards_gradients || f.gradients.reduce_buffers > 0)
+      return Bytes(0);
     const std::size_t kind = layers_.kind_of(block);
     const StoredParameter p = stored_where_trained(site_.workload, layers_.kinds()[kind].trainable);
     return Bytes(static_cast<std::int64_t>(static_cast<double>(states_[kind].unsharded_gradients) *
-                                           bytes_per_element(f.reduce_dtype) / p.raw_gradient));
+                                           bytes_per_element(f.gradients.reduce_dtype) /
+                                           p.raw_gradient));
   }
   Bytes gathered(int block) const { return Bytes(states_[layers_.kind_of(block)].gathered); }
   // The last layer of a chunk, whole: the first to go back.
@@ -160,7 +162,7 @@ StageStateBytes state_bytes(const BoundSite& site, const ParallelPlan& p, const 
   std::int64_t kept = sum.left_by_offload(f), gradients = 0;
   if (!p.offload.parameters) kept += sum.offloaded(f) + sum.narrow_copies;
   if (!p.offload.optimizer) kept += sum.master + sum.optimizer;
-  const GradientLife life = f.gradient_life;
+  const GradientLife life = f.gradients.life;
   // A CPU optimizer takes gradients when they are reduced to shards; others stay until it has
   // stepped.
   const bool leave = p.offload.optimizer && StageHabits(f, p).shards_gradients;
@@ -191,7 +193,7 @@ namespace {
 
 // REQUIRES a plan with as many stages as `p` says; `elements`: those of one rank of each stage.
 Seconds host_step_of(const BoundSite& site, const ParallelPlan& p, double elements) {
-  if (p.pipeline > 1 && !site.workload.framework.clips_gradients) return Seconds(0);
+  if (p.pipeline > 1 && !site.workload.framework.update.clips_gradients) return Seconds(0);
   const CostModel cost(site.workload, p, site.cluster, site.profile, &site.collectives);
   return rounded_by_layers * cost.least_host_step(elements);
 }

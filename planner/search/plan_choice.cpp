@@ -133,7 +133,7 @@ void try_layouts(PlanTrial& s, bool as_last_resort, int context = 1) {
 
 // Sequences that no GPU has room for are shared by two, by four, ...
 void try_contexts(PlanTrial& s) {
-  if (!s.question(ParallelPlan{}).workload.framework.supports_context) return;
+  if (!s.question(ParallelPlan{}).workload.framework.supports.context) return;
   for (int context = 2; context <= s.cluster.gpus() && s.fitting.empty(); context *= 2)
     if (s.request.sequence / context >= least_share_of_sequence) try_layouts(s, false, context);
 }

@@ -25,7 +25,7 @@ std::vector<int> microbatch_sizes(const PlanTrial& s, const ParallelPlan& layout
     return {*asked};
   }
   std::vector<int> sizes;
-  if (s.question(layout).workload.framework.gradient_life == GradientLife::in_backward)
+  if (s.question(layout).workload.framework.gradients.life == GradientLife::in_backward)
     return {share};  // its gradients cannot wait for another microbatch's
   for (int m = 1; m <= std::min(share, most_microbatch); m *= 2)
     if (share % m == 0) sizes.push_back(m);

@@ -26,33 +26,34 @@ std::vector<int> divisors(int n, int most) {
 }
 
 std::vector<int> tensor_sizes(const Workload& w, int gpus) {
-  if (!w.framework.supports_tensor) return {1};
+  if (!w.framework.supports.tensor) return {1};
   std::vector<int> sizes = divisors(gpus, w.model.heads);
   std::erase_if(sizes, [&](int t) { return tensor_refusal(w.model, t).has_value(); });
   return sizes;
 }
 
 std::vector<int> context_sizes(const Workload& w, int gpus) {
-  if (!w.framework.supports_context) return {1};
+  if (!w.framework.supports.context) return {1};
   std::vector<int> sizes = divisors(gpus, w.sequence);
   std::erase_if(sizes, [&](int c) { return w.sequence % c != 0; });
   return sizes;
 }
 
 std::vector<int> expert_sizes(const Workload& w) {
-  if (!w.model.moe || !w.framework.supports_expert) return {1};
+  if (!w.model.moe || !w.framework.supports.expert) return {1};
   return divisors(w.model.moe->experts, w.model.moe->experts);
 }
 
 std::vector<int> zero_stages(const Workload& w) {
   const Framework& f = w.framework;
-  std::vector<int> stages(static_cast<std::size_t>(f.max_zero_stage) + 1);
+  std::vector<int> stages(static_cast<std::size_t>(f.supports.max_zero_stage) + 1);
   std::iota(stages.begin(), stages.end(), 0);
   std::erase_if(stages, [&](int stage) {
-    return (stage > 0 && stage < f.least_zero_stage) || !why_frozen_stay_whole(w, stage).empty();
+    return (stage > 0 && stage < f.supports.least_zero_stage) ||
+           !why_frozen_stay_whole(w, stage).empty();
   });
   std::stable_sort(stages.begin(), stages.end(), [&](int a, int b) {
-    return (a == f.default_zero_stage) > (b == f.default_zero_stage);
+    return (a == f.defaults.zero_stage) > (b == f.defaults.zero_stage);
   });
   return stages;
 }
@@ -83,8 +84,9 @@ std::vector<std::string> recomputes(const ResolvedRequest& r, const Workload& w)
 }
 
 bool has_schedule(const Framework& f, std::string_view name) {
-  return f.schedules.empty() ||
-         std::find(f.schedules.begin(), f.schedules.end(), name) != f.schedules.end();
+  return f.supports.schedules.empty() ||
+         std::find(f.supports.schedules.begin(), f.supports.schedules.end(), name) !=
+             f.supports.schedules.end();
 }
 
 }  // namespace
@@ -100,7 +102,7 @@ PlanSpace::PlanSpace(const ResolvedRequest& r, const Workload& without_zero,
       offloads_(offloads(r)),
       offload_asked_(r.asked.offload.has_value()),
       recomputes_(recomputes(r, without_zero)),
-      context_kind_(without_zero.framework.context_kind) {
+      context_kind_(without_zero.framework.parallel.context_kind) {
   const Workload& w = without_zero;
   const auto set = [&](PlanAxis axis, std::vector<int> list) {
     numbers_[index(axis)] = std::move(list);
@@ -114,7 +116,7 @@ PlanSpace::PlanSpace(const ResolvedRequest& r, const Workload& without_zero,
   set(PlanAxis::zero, zero_stages(w));
   set(PlanAxis::tensor, tensor_sizes(w, gpus_));
   set(PlanAxis::sequence_parallel,
-      w.framework.sequence_parallel ? std::vector<int>{1, 0} : std::vector<int>{0, 1});
+      w.framework.parallel.sequence_parallel ? std::vector<int>{1, 0} : std::vector<int>{0, 1});
   set(PlanAxis::context, context_sizes(w, gpus_));
   set(PlanAxis::expert, expert_sizes(w));
   set(PlanAxis::expert_tensor, w.model.moe ? std::vector<int>{1, 0} : std::vector<int>{0});
@@ -162,12 +164,12 @@ void PlanSpace::keep_fixed(PlanAxis axis, std::string_view key) {
 void PlanSpace::add_shards_and_stages(const Cluster& cluster) {
   const Workload& w = *without_zero_;
   std::vector<int> groups{0};
-  if (w.framework.max_zero_stage >= 3)
+  if (w.framework.supports.max_zero_stage >= 3)
     for (const int d : divisors(gpus_, gpus_ / 2))
       if (d > 1) groups.push_back(d);
   numbers_[index(PlanAxis::shard_group)] = std::move(groups);
   const bool splits = splits_layers(w, cluster);
-  const bool pipelines = w.framework.supports_pipeline && !cluster.mixed_in_one_node;
+  const bool pipelines = w.framework.supports.pipeline && !cluster.mixed_in_one_node;
   schedules_ = {std::string(usual_schedule)};
   std::vector<int> stages{1}, chunks{1};
   if (pipelines && gpus_ > 1) {
@@ -250,8 +252,8 @@ ParallelPlan PlanSpace::layers_of(const PlanPoint& x) const {
   p.expert_tensor = number(x, PlanAxis::expert_tensor) != 0 ? p.tensor : 1;
   p.zero_stage = number(x, PlanAxis::zero);
   const Workload& w = workload(p);
-  p.async_tensor =
-      p.sequence_parallel && w.framework.overlaps_tensor(w.model.moe.has_value(), w.compute);
+  p.async_tensor = p.sequence_parallel &&
+                   w.framework.parallel.overlaps_tensor(w.model.moe.has_value(), w.compute);
   p.offload = offloads_[at(x, PlanAxis::offload)];
   p.recompute = recomputes_[static_cast<std::size_t>(number(x, PlanAxis::recompute))];
   if (!offload_asked_) offload_as_usual(workload(p), p);

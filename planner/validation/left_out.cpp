@@ -99,9 +99,9 @@ void add_frameworks(const Catalog& catalog, std::vector<FittedConstant>& to) {
   for (const auto& [key, rows] : together) {
     const Framework& first = catalog.frameworks[rows.front()];
     to.push_back({sentence("host time per operator of ", key.first, " [us]"),
-                  first.host_us_per_kernel, key.second, first.fitted.front().without,
+                  first.host.us_per_kernel, key.second, first.fitted.front().without,
                   [rows = rows](Catalog& c, Profile&, double v) {
-                    for (const std::size_t i : rows) c.frameworks[i].host_us_per_kernel = v;
+                    for (const std::size_t i : rows) c.frameworks[i].host.us_per_kernel = v;
                   }});
   }
 }

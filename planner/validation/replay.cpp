@@ -36,8 +36,7 @@ std::vector<const PhraseReading*> phrases_of(const RunRecord& run, const Reading
 // Which of the three figures the record's reading is.
 MemoryKind memory_kind(const ReplayContext& c, const Framework& framework) {
   const MemoryKindReading* row = longest_match(c.reading.memory_kinds, c.run.measured.mem_kind);
-  const MemoryKind told =
-      stated(c, &PhraseReading::memory_kind).value_or(framework.memory_reported_as);
+  const MemoryKind told = stated(c, &PhraseReading::memory_kind).value_or(framework.reports.memory);
   const MemoryKind kind = row == nullptr ? told : row->kind;
   const bool first = stated(c, &PhraseReading::memory_of_first_step).value_or(false);
   return first && kind == MemoryKind::allocated ? MemoryKind::allocated_first : kind;
@@ -133,12 +132,12 @@ double token_scale(const RunRecord& run, int reached) {
 
 // Whoever says so of a run has built what the row of their framework does not have.
 void can_do_what_it_did(const ParallelPlan& p, Method method, Framework& f) {
-  f.supports_tensor = f.supports_tensor || p.tensor > 1;
-  f.supports_pipeline = f.supports_pipeline || (p.pipeline > 1 && !p.layer_split);
-  f.supports_context = f.supports_context || p.context > 1;
-  f.supports_expert = f.supports_expert || p.expert > 1;
-  f.max_zero_stage = std::max(f.max_zero_stage, p.zero_stage);
-  if (!f.runs(method)) f.methods.push_back(method);
+  f.supports.tensor = f.supports.tensor || p.tensor > 1;
+  f.supports.pipeline = f.supports.pipeline || (p.pipeline > 1 && !p.layer_split);
+  f.supports.context = f.supports.context || p.context > 1;
+  f.supports.expert = f.supports.expert || p.expert > 1;
+  f.supports.max_zero_stage = std::max(f.supports.max_zero_stage, p.zero_stage);
+  if (!f.runs(method)) f.supports.methods.push_back(method);
 }
 
 // The row that is nearest may be of the other generation of FSDP.
@@ -161,17 +160,17 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
     for (const EngineStage& engine : row.with_zero_alone)
       if (engine.method == method.method) p.zero_stage = engine.stage;
   const int asked_stage = p.zero_stage;
-  if (p.zero_stage == 0 && p.data * p.context > 1 && row.bf16_shards_at_stage_0 &&
+  if (p.zero_stage == 0 && p.data * p.context > 1 && row.sharding.bf16_shards_at_stage_0 &&
       compute == DType::bf16) {
     notes.push_back("ZeRO stage 0 in bf16: its optimizer shards states all the same, as stage 1");
     p.zero_stage = 1;
   }
   Framework framework = replay_framework(c, row, method.method, compute, asked_stage);
-  note_other_fsdp(c.run.plan, framework.sharded, notes);
+  note_other_fsdp(c.run.plan, framework.sharding.parameters, notes);
   settle_on(gpu, compute, framework);
   can_do_what_it_did(p, method.method, framework);
   const bool pretrains = method.method == Method::pretrain;
-  const std::string usual = pretrains ? framework.recompute_pretrain : framework.recompute_finetune;
+  const std::string usual = pretrains ? framework.recompute.pretrain : framework.recompute.finetune;
   const std::optional<std::string> told = stated_recompute(c);
   p.recompute = policy_meant(c.reading, told.value_or(usual)).value_or(usual);
   if (told && !policy_meant(c.reading, *told))
@@ -187,7 +186,7 @@ ReplayResult assemble(const ReplayContext& c, const Gpu& gpu, const MethodReadin
   if (const auto* skipped = std::get_if<Skipped>(&cluster)) return *skipped;
   out.question.cluster = std::get<Cluster>(std::move(cluster));
   out.memory_kind = memory_kind(c, framework);
-  out.memory_stage = framework.memory_of_stage;
+  out.memory_stage = framework.reports.stage;
   out.gpu_known = gpu_stated(c);
   out.step_scale = batch_scale(c, p) * token_scale(c.run, out.question.workload.sequence);
   out.batch_told = p.pipeline == 1 || c.run.training.global_batch || c.run.training.grad_accum;

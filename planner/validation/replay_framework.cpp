@@ -39,63 +39,65 @@ const PrecisionReading* precision_meant(const Reading& reading, std::string_view
 
 // fp32 weights computed in 16 bits are what torch.autocast makes of them; 16-bit weights need none.
 void set_weights(WeightRecipe weights, Framework& f) {
-  f.pretrain_weights = f.finetune_weights = weights;
+  f.formats.pretrain_weights = f.formats.finetune_weights = weights;
   if (weights == WeightRecipe::pure_half) {
-    f.autocast = f.autocast_caches_weights = false;
-    f.gradient_dtype = DType::bf16;
-    if (f.frozen_dtype == DType::fp32) f.frozen_dtype = DType::bf16;
+    f.formats.autocast = f.formats.autocast_caches_weights = false;
+    f.gradients.dtype = DType::bf16;
+    if (f.formats.frozen_dtype == DType::fp32) f.formats.frozen_dtype = DType::bf16;
   }
   if (weights != WeightRecipe::fp32_with_half_compute) return;
-  f.frozen_dtype = f.adapter_dtype = f.gradient_dtype = DType::fp32;
-  f.autocast = f.autocast_caches_weights = true;
+  f.formats.frozen_dtype = f.adapters.dtype = f.gradients.dtype = DType::fp32;
+  f.formats.autocast = f.formats.autocast_caches_weights = true;
 }
 
 // Autograd's gradients, as wide as the weights, which DDP reduces in buckets of their own format
 // (PyTorch torch/csrc/distributed/c10d/reducer.cpp, initialize_buckets). Adapters have one of their
 // own, and so have 16-bit weights whose gradients a loop adds up in fp32.
 bool reduces_as_made(const Framework& f, Method method, int zero_stage) {
-  const bool halves = f.pretrain_weights == WeightRecipe::pure_half;
-  const bool as_made = f.pretrain_weights == WeightRecipe::fp32_with_half_compute ||
-                       (halves && bytes_per_element(f.gradient_dtype) == 2);
+  const bool halves = f.formats.pretrain_weights == WeightRecipe::pure_half;
+  const bool as_made = f.formats.pretrain_weights == WeightRecipe::fp32_with_half_compute ||
+                       (halves && bytes_per_element(f.gradients.dtype) == 2);
   return zero_stage == 0 && !shardwise::row(method).adapter && as_made &&
-         f.reduce_dtype == f.gradient_dtype;
+         f.gradients.reduce_dtype == f.gradients.dtype;
 }
 
 // Where 16-bit weights have fp32 masters, fp32 weights in a record are these: the whole model is
 // cast (NVIDIA/Megatron-LM @d98e8a64dd megatron/training/training.py:2467-2470, Float16Module).
 bool names_masters(WeightRecipe weights, const Framework& f) {
   return weights == WeightRecipe::fp32_with_half_compute &&
-         f.pretrain_weights == WeightRecipe::half_with_master;
+         f.formats.pretrain_weights == WeightRecipe::half_with_master;
 }
 
 // The Trainer checkpoints around FSDP's units; FSDP's plugin wraps what is in them, and its
 // checkpoints are not reentrant (huggingface/accelerate 0.34.2 and 1.12.0 (PyPI)
 // src/accelerate/accelerator.py, after FSDP(model): CheckpointImpl.NO_REENTRANT).
 void checkpoint_in_units(Framework& f) {
-  f.recompute_stops_early = true;
-  f.reentrant_checkpoints = f.checkpoints_gather_again = f.frozen_units_keep_inputs = false;
+  f.recompute.stops_early = true;
+  f.recompute.reentrant = f.sharding.checkpoints_gather_again =
+      f.sharding.frozen_units_keep_inputs = false;
 }
 
 // DeepCompile takes the hooks of modules and of gradients off: gathers and reductions are operators
 // of the compiled graph (deepspeedai/DeepSpeed v0.18.0 deepspeed/compile/init_z3.py:38-42 and
 // init_z1.py:22-24, of stages 1 and 2).
 void compile_sharding(Framework& f) {
-  f.host_us_per_sharded_module = f.host_us_per_reduction = 0;
-  f.host_us_per_gradient = f.host_us_per_gradient_stage_2 = 0;
+  f.host.us_per_sharded_module = f.host.us_per_reduction = 0;
+  f.host.us_per_gradient = f.host.us_per_gradient_stage_2 = 0;
 }
 
 bool gpu_computes(const Gpu& gpu, DType format) { return gpu.rate(format).has_value(); }
 
 // A compiler traces the kernels of a plugin too, and fuses what is between them.
 void apply(const PluginReading& plugin, bool compiled, Framework& f) {
-  if (plugin.loss) f.loss = *plugin.loss;
-  if (plugin.fuses_loss) f.loss = f.fused_loss;
-  if (plugin.kernels && !compiled) f.kernels = *plugin.kernels;
-  if (plugin.upcasts_unquantized) f.upcasts_unquantized = *plugin.upcasts_unquantized;
-  if (plugin.masks_padding) f.masks_padding = *plugin.masks_padding;
-  if (plugin.adds_head_slices_apart) f.adds_head_slices_apart = *plugin.adds_head_slices_apart;
-  if (plugin.overwrites_gate_and_up) f.overwrites_gate_and_up = *plugin.overwrites_gate_and_up;
-  if (plugin.eager_activation) f.eager_activation = *plugin.eager_activation;
+  if (plugin.loss) f.loss.kind = *plugin.loss;
+  if (plugin.fuses_loss) f.loss.kind = f.loss.fused;
+  if (plugin.kernels && !compiled) f.layers.kernels = *plugin.kernels;
+  if (plugin.upcasts_unquantized) f.quantized.upcasts_unquantized = *plugin.upcasts_unquantized;
+  if (plugin.masks_padding) f.attention.masks_padding = *plugin.masks_padding;
+  if (plugin.adds_head_slices_apart) f.loss.adds_head_slices_apart = *plugin.adds_head_slices_apart;
+  if (plugin.overwrites_gate_and_up)
+    f.layers.overwrites_gate_and_up = *plugin.overwrites_gate_and_up;
+  if (plugin.eager_activation) f.layers.eager_activation = *plugin.eager_activation;
 }
 
 void apply_plugins(const ReplayContext& c, Framework& f) {
@@ -109,7 +111,7 @@ void apply_plugins(const ReplayContext& c, Framework& f) {
     for (const PluginReading& row : c.reading.plugins) {
       const auto same = [](char a, char b) { return lower_ascii(a) == lower_ascii(b); };
       const auto at = std::search(name.begin(), name.end(), row.text.begin(), row.text.end(), same);
-      if (at != name.end()) apply(row, f.kernels == KernelStyle::compiled, f);
+      if (at != name.end()) apply(row, f.layers.kernels == KernelStyle::compiled, f);
     }
 }
 
@@ -131,8 +133,8 @@ std::string implied_method(const ReplayContext& c) {
   if (!t.framework) return "";
   const Framework* row =
       framework_meant(c.catalog.frameworks, *t.framework, t.framework_note.value_or(""));
-  if (row == nullptr || row->methods.empty()) return "";
-  const bool adapts = std::any_of(row->methods.begin(), row->methods.end(),
+  if (row == nullptr || row->supports.methods.empty()) return "";
+  const bool adapts = std::any_of(row->supports.methods.begin(), row->supports.methods.end(),
                                   [](Method m) { return shardwise::row(m).adapter; });
   return !adapts && row->runs(Method::pretrain) ? "pretrain" : "";
 }
@@ -188,7 +190,7 @@ const Framework& replay_row(const ReplayContext& c, Method method, Notes& notes)
 
 DType replay_compute(const ReplayContext& c, const Framework& row, const Gpu& gpu, Notes& notes) {
   const RunTraining& t = c.run.training;
-  DType compute = row.compute;
+  DType compute = row.defaults.compute;
   const auto key = t.precision ? t.precision : t.compute_dtype;
   const auto text = key ? key : stated(c, &PhraseReading::precision);
   if (!text)
@@ -227,67 +229,70 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   Framework f = row;
   if (zero_stage > 0 && !row.with_zero.empty())
     if (const auto other = find_framework(c.catalog, row.with_zero)) f = **other;
-  take_stated(c, &PhraseReading::attention, f.attention);
-  take_stated(c, &PhraseReading::expandable_segments, f.expandable_segments);
-  take_stated(c, &PhraseReading::reduces_every_microbatch, f.reduces_every_microbatch);
-  take_stated(c, &PhraseReading::whole_tables, f.whole_tables);
+  take_stated(c, &PhraseReading::attention, f.attention.kernel);
+  take_stated(c, &PhraseReading::expandable_segments, f.process.expandable_segments);
+  take_stated(c, &PhraseReading::reduces_every_microbatch, f.gradients.reduces_every_microbatch);
+  take_stated(c, &PhraseReading::whole_tables, f.parallel.whole_tables);
   if (stated(c, &PhraseReading::steps_in_backward).value_or(false))
-    f.gradient_life = GradientLife::in_backward;
+    f.gradients.life = GradientLife::in_backward;
   if (c.run.plan.fsdp_version) {  // limits of DeepSpeed's
-    f.sharded.live_parameters.reset();
-    f.fetch_reuse_elements = 0;
-    f.frozen_units_keep_inputs =
-        *c.run.plan.fsdp_version == 1 && (f.frozen_units_keep_inputs || f.fsdp1_keeps_inputs);
+    f.sharding.parameters.live_parameters.reset();
+    f.sharding.fetch_reuse_elements = 0;
+    f.sharding.frozen_units_keep_inputs =
+        *c.run.plan.fsdp_version == 1 &&
+        (f.sharding.frozen_units_keep_inputs || f.sharding.fsdp1_keeps_inputs);
   }
-  if (const auto units = c.run.plan.fsdp_units_per_block) f.sharded.units_per_block = *units;
-  if (c.run.plan.fsdp_version == 2) f.sharded.steps_whole_units = false;
+  if (const auto units = c.run.plan.fsdp_units_per_block)
+    f.sharding.parameters.units_per_block = *units;
+  if (c.run.plan.fsdp_version == 2) f.sharding.parameters.steps_whole_units = false;
   const PrecisionReading* reading =
       t.precision ? precision_meant(c.reading, *t.precision) : nullptr;
   const bool said = reading != nullptr && reading->weights && !names_masters(*reading->weights, f);
-  if (said) f.finetune_weights = f.pretrain_weights;  // not how the framework loads them
+  if (said)
+    f.formats.finetune_weights = f.formats.pretrain_weights;  // not how the framework loads them
   f = resolved_for(f, method, compute);
   if (said) {
     const bool as_made = reduces_as_made(f, method, zero_stage);
     set_weights(*reading->weights, f);
-    if (as_made) f.reduce_dtype = f.gradient_dtype;
+    if (as_made) f.gradients.reduce_dtype = f.gradients.dtype;
   }
   if (t.grad_dtype)
     if (const auto* told = precision_meant(c.reading, *t.grad_dtype))
-      f.gradient_dtype = told->compute;
+      f.gradients.dtype = told->compute;
   if (t.reduce_dtype)
     if (const auto* told = precision_meant(c.reading, *t.reduce_dtype))
-      f.reduce_dtype = told->compute;
-  if (t.fused_optimizer) f.fused_optimizer = *t.fused_optimizer;
-  if (t.flash_attention && !*t.flash_attention) f.attention = AttentionKernel::eager;
-  if (t.flash_attention.value_or(false) && f.attention == AttentionKernel::eager)
-    f.attention = AttentionKernel::flash;  // else the framework's own fused kernel
-  if (t.packing.value_or(false)) f.lengths_vary = false;
-  if (t.compile.value_or(false) && (f.compiles_adapters || !shardwise::row(method).adapter))
-    f.kernels = KernelStyle::compiled;
-  else if (t.compile && f.kernels == KernelStyle::compiled)
-    f.kernels = KernelStyle::eager;  // the row compiles, this run did not
-  f.compiles_loss_alone = t.compile_loss.value_or(f.compiles_loss_alone);
-  f.compiles_loss = f.compiles_loss && t.compile_loss.value_or(true);
+      f.gradients.reduce_dtype = told->compute;
+  if (t.fused_optimizer) f.update.fused = *t.fused_optimizer;
+  if (t.flash_attention && !*t.flash_attention) f.attention.kernel = AttentionKernel::eager;
+  if (t.flash_attention.value_or(false) && f.attention.kernel == AttentionKernel::eager)
+    f.attention.kernel = AttentionKernel::flash;  // else the framework's own fused kernel
+  if (t.packing.value_or(false)) f.defaults.lengths_vary = false;
+  if (t.compile.value_or(false) && (f.adapters.compiled || !shardwise::row(method).adapter))
+    f.layers.kernels = KernelStyle::compiled;
+  else if (t.compile && f.layers.kernels == KernelStyle::compiled)
+    f.layers.kernels = KernelStyle::eager;  // the row compiles, this run did not
+  f.loss.compiled_alone = t.compile_loss.value_or(f.loss.compiled_alone);
+  f.loss.compiled = f.loss.compiled && t.compile_loss.value_or(true);
   if (stated(c, &PhraseReading::checkpoints_in_units).value_or(false)) checkpoint_in_units(f);
   if (stated(c, &PhraseReading::compiles_sharding).value_or(false)) compile_sharding(f);
-  take_stated(c, &PhraseReading::clips, f.clips_gradients);
-  take_stated(c, &PhraseReading::checks_gradients, f.checks_gradients);
-  take_stated(c, &PhraseReading::checks_partition, f.checks_partition);
+  take_stated(c, &PhraseReading::clips, f.update.clips_gradients);
+  take_stated(c, &PhraseReading::checks_gradients, f.update.checks_gradients);
+  take_stated(c, &PhraseReading::checks_partition, f.update.checks_partition);
   if (const auto overlaps = stated(c, &PhraseReading::overlaps_reduction))
-    f.overlap_gradient_reduce = f.overlap_reduce_at_stage_3 = *overlaps;
+    f.gradients.overlap_reduce = f.gradients.overlap_reduce_at_stage_3 = *overlaps;
   if (const auto overlaps = stated(c, &PhraseReading::overlaps_below_stage_3)) {
-    f.overlap_gradient_reduce = *overlaps;
-    f.overlap_reduce_at_stage_2.reset();
+    f.gradients.overlap_reduce = *overlaps;
+    f.gradients.overlap_reduce_at_stage_2.reset();
   }
   if (const auto elements = stated(c, &PhraseReading::bucket_elements)) {
-    f.gradient_bucket =
-        Bytes(static_cast<std::int64_t>(*elements * bytes_per_element(f.reduce_dtype)));
-    f.gradient_bucket_stage_2.reset();
+    f.gradients.bucket =
+        Bytes(static_cast<std::int64_t>(*elements * bytes_per_element(f.gradients.reduce_dtype)));
+    f.gradients.bucket_stage_2.reset();
   }
   apply_plugins(c, f);
   // The record states a slice of the loss that it ran.
   if (t.loss_slice_tokens)
-    (f.loss == LossKind::fused_linear ? f.fused_loss_slice_tokens : f.loss_slice_tokens) =
+    (f.loss.kind == LossKind::fused_linear ? f.loss.fused_slice_tokens : f.loss.slice_tokens) =
         t.loss_slice_tokens;
   return f;
 }

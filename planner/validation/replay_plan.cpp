@@ -20,7 +20,7 @@ struct Degrees {
   int gpus() const { return data * tensor * context * pipeline; }
 };
 
-bool model_parallel(const Framework& row) { return row.supports_tensor || row.supports_pipeline; }
+bool model_parallel(const Framework& row) { return row.supports.tensor || row.supports.pipeline; }
 
 // Everything but `data` where the record does not state it.
 Part<Degrees> model_degrees(const RunPlan& p, const Framework& row, int gpus) {
@@ -28,7 +28,7 @@ Part<Degrees> model_degrees(const RunPlan& p, const Framework& row, int gpus) {
   if ((p.tp && p.pp) || !model_parallel(row)) return d;
   const int left = p.dp ? gpus / std::max(1, *p.dp * d.gpus()) : 1;
   // What shards gradients over all replicas splits no layer, where nobody says that it does.
-  if (!p.tp && !p.pp && left <= 1 && p.zero.value_or(row.default_zero_stage) >= 2) return d;
+  if (!p.tp && !p.pp && left <= 1 && p.zero.value_or(row.defaults.zero_stage) >= 2) return d;
   if (p.tp)
     d.pipeline = std::max(1, left);
   else if (p.pp)
@@ -126,8 +126,8 @@ void set_offload(const ReplayContext& c, ParallelPlan& plan, Notes& notes) {
 // Problems of the batch are notes: the nearest whole number of microbatches is replayed.
 Part<int> microbatch(const RunTraining& t, const Framework& row, Notes& notes) {
   if (t.micro_batch) return *t.micro_batch;
-  if (!t.global_batch && !row.default_microbatch) return Skipped{"no batch size", ""};
-  const int usual = t.global_batch ? 1 : *row.default_microbatch;
+  if (!t.global_batch && !row.defaults.microbatch) return Skipped{"no batch size", ""};
+  const int usual = t.global_batch ? 1 : *row.defaults.microbatch;
   notes.push_back("micro batch not stated: " + std::to_string(usual));
   return usual;
 }
@@ -167,16 +167,16 @@ void set_axes(const ReplayContext& c, const Framework& row, const Degrees& d, in
   plan.tensor = d.tensor;
   plan.context = d.context;
   plan.pipeline = d.pipeline;
-  plan.context_kind = row.context_kind;
+  plan.context_kind = row.parallel.context_kind;
   plan.expert = experts;
   const bool spread = c.run.model.moe || experts > 1;
   plan.sequence_parallel =
       d.tensor > 1 && p.sp.value_or(sequence_parallel_by_default(row, d.tensor, spread));
   plan.expert_tensor = p.etp.value_or(plan.expert > 1 ? 1 : plan.tensor);
   plan.async_tensor =
-      p.async_tp.value_or(plan.sequence_parallel && row.overlaps_tensor(spread, compute));
+      p.async_tp.value_or(plan.sequence_parallel && row.parallel.overlaps_tensor(spread, compute));
   const bool alone = plan.data * plan.context == 1;
-  plan.zero_stage = p.zero.value_or(alone ? 0 : row.default_zero_stage);
+  plan.zero_stage = p.zero.value_or(alone ? 0 : row.defaults.zero_stage);
   if (p.hsdp_shard && *p.hsdp_shard < plan.data) plan.shard_group = p.hsdp_shard;
 }
 

@@ -52,7 +52,7 @@ PartialModel partial_model(const ReplayContext& c, const Framework& framework, i
   p.ffn = m.ffn;
   p.vocab = m.vocab ? m.vocab : stated(c, &PhraseReading::vocab);
   const bool known = model_meant(m.name, c.catalog.models, c.catalog.model_aliases) != nullptr;
-  if (!p.vocab && !known) p.vocab = framework.default_vocabulary;
+  if (!p.vocab && !known) p.vocab = framework.defaults.vocabulary;
   if (!p.heads && !known && m.hidden) {
     p.heads = usual_heads(*m.hidden,
                           std::lcm(std::int64_t{tensor}, std::int64_t{m.kv_heads.value_or(1)}));
@@ -77,9 +77,10 @@ void write_as_stated(const ReplayContext& c, const Framework& framework, ModelCo
   const bool norms = says(&PhraseReading::writes_norms_out);
   const bool softmax = says(&PhraseReading::half_softmax);
   const bool heads = says(&PhraseReading::heads_apart);
-  if (says(&PhraseReading::clamps_scores) && framework.runs_transformers) code.clamps_scores = true;
+  if (says(&PhraseReading::clamps_scores) && framework.layers.runs_transformers)
+    code.clamps_scores = true;
   if (!activation && !norms && !softmax && !heads) return;
-  if (!framework.runs_transformers) code = ModelCode{};
+  if (!framework.layers.runs_transformers) code = ModelCode{};
   code.stated = true;
   if (activation) code.mlp = MlpFunction::written_out;
   if (norms) code.layer_norm_operators = true;
@@ -120,7 +121,7 @@ double elements_per_rank(const Transformer& m, const AdapterTargets& t) {
 
 Quantization read_quantization(const ReplayContext& c, const Framework& framework) {
   const RunTraining& t = c.run.training;
-  Quantization q = framework.default_quantization;
+  Quantization q = framework.quantized.kind;
   if (t.quantize)
     if (const QuantizationReading* row = longest_match(c.reading.quantizations, *t.quantize))
       q = row->quantization.value_or(q);
@@ -132,17 +133,17 @@ Adapter replay_adapter(const ReplayContext& c, const MethodReading& method, cons
                        Notes& notes) {
   const RunTraining& t = c.run.training;
   Adapter a;
-  a.dropout = t.lora_dropout.value_or(w.framework.adapter_dropout);
+  a.dropout = t.lora_dropout.value_or(w.framework.adapters.dropout);
   a.input = method.input;
-  a.targets = targets_meant(c.reading, t.lora_targets.value_or(w.framework.adapter_targets));
+  a.targets = targets_meant(c.reading, t.lora_targets.value_or(w.framework.adapters.targets));
   if (elements_per_rank(w.model, a.targets) == 0)
-    a.targets = targets_meant(c.reading, w.framework.adapter_targets);
+    a.targets = targets_meant(c.reading, w.framework.adapters.targets);
   // Every linear's result is scaled, the logits too.
   if (a.input == AdapterInput::scaled && !t.lora_targets) {
     a.targets = AdapterTargets{};
     a.targets.lm_head = true;
   }
-  a.rank = t.lora_rank.value_or(w.framework.adapter_rank);
+  a.rank = t.lora_rank.value_or(w.framework.adapters.rank);
   if (!t.lora_rank) notes.push_back("adapter rank not stated: " + std::to_string(a.rank));
   if (method.equivalent && t.trainable_params) {
     const double rank = static_cast<double>(*t.trainable_params) /
@@ -159,7 +160,7 @@ Adapter replay_adapter(const ReplayContext& c, const MethodReading& method, cons
 
 // A limit that no sample reaches is no length, unless samples are packed up to it.
 int sequence_reached(const ReplayContext& c, const Framework& framework, int limit, Notes& notes) {
-  if (c.run.training.packing.value_or(!framework.lengths_vary)) return limit;
+  if (c.run.training.packing.value_or(!framework.defaults.lengths_vary)) return limit;
   const int longest = stated(c, &PhraseReading::longest_sample).value_or(limit);
   if (longest >= limit) return limit;
   notes.push_back("the longest sample is taken to have " + std::to_string(longest) +
@@ -194,7 +195,7 @@ std::string bits_joined(std::string_view spoken) {
 // What a script is called tells of no other optimizer than the record does, only which AdamW.
 const OptimizerRow* replay_optimizer(const ReplayContext& c, const Framework& framework,
                                      Notes& notes) {
-  const OptimizerRow* usual = optimizer_named(framework.optimizer);
+  const OptimizerRow* usual = optimizer_named(framework.defaults.optimizer);
   const auto& text = c.run.training.optimizer;
   const OptimizerReading* told =
       text ? longest_match_spelled(c.reading.optimizers, bits_joined(*text), '_') : nullptr;
@@ -270,17 +271,17 @@ double expert_spread(const ReplayContext& c, Method method) {
 // What phrases say of kernels, casts and experts, in the place of what the row has.
 void state_kernels(const ReplayContext& c, Framework& f) {
   for (auto phrase = c.phrases.rbegin(); phrase != c.phrases.rend(); ++phrase)
-    for (const auto& [flag, says] : (*phrase)->flags) f.*flag = says;  // the first one's stays
-  take_stated(c, &PhraseReading::dispatches_once, f.dispatches_once);
-  f.writes_grouped_attention_out =
-      f.writes_grouped_attention_out &&
+    for (const auto& [flag, says] : (*phrase)->flags) flag(f) = says;  // the first one's stays
+  take_stated(c, &PhraseReading::dispatches_once, f.experts.dispatches_once);
+  f.attention.writes_grouped_out =
+      f.attention.writes_grouped_out &&
       stated(c, &PhraseReading::writes_grouped_attention_out).value_or(true);
-  if (const auto release = stated(c, &PhraseReading::cudnn)) f.cudnn = release;
-  take_stated(c, &PhraseReading::delta_rule, f.delta_rule);
-  take_stated(c, &PhraseReading::weight_cast, f.weight_cast);
-  take_stated(c, &PhraseReading::narrow_weights, f.narrow_weights);
-  take_stated(c, &PhraseReading::four_bit_unpacking, f.four_bit_unpacking);
-  take_stated(c, &PhraseReading::saved_for_backward, f.sharded.saved_for_backward);
+  if (const auto release = stated(c, &PhraseReading::cudnn)) f.attention.cudnn = release;
+  take_stated(c, &PhraseReading::delta_rule, f.layers.delta_rule);
+  take_stated(c, &PhraseReading::weight_cast, f.narrow.weight_cast);
+  take_stated(c, &PhraseReading::narrow_weights, f.narrow.weights);
+  take_stated(c, &PhraseReading::four_bit_unpacking, f.quantized.four_bit_unpacking);
+  take_stated(c, &PhraseReading::saved_for_backward, f.sharding.parameters.saved_for_backward);
 }
 
 }  // namespace
@@ -288,7 +289,7 @@ void state_kernels(const ReplayContext& c, Framework& f) {
 Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& method, DType compute,
                                const Framework& framework, const ParallelPlan& plan, Notes& notes) {
   const auto sequence =
-      c.run.training.sequence ? c.run.training.sequence : framework.default_sequence;
+      c.run.training.sequence ? c.run.training.sequence : framework.defaults.sequence;
   if (!sequence) return Skipped{"no sequence length", ""};
   if (!c.run.training.sequence)
     notes.push_back("sequence length not stated: " + std::to_string(*sequence));
@@ -300,10 +301,10 @@ Part<Workload> replay_workload(const ReplayContext& c, const MethodReading& meth
   w.compute = compute;
   w.framework = framework;
   w.sequence = padded_sequence(sequence_reached(c, framework, *sequence, notes), plan, notes);
-  if (stated(c, &PhraseReading::longest_sample)) w.framework.cuts_samples = false;
+  if (stated(c, &PhraseReading::longest_sample)) w.framework.defaults.cuts_samples = false;
   if (w.model.vision) w.images = usual_images(*w.model.vision, w.sequence);
   w.step_with(*replay_optimizer(c, framework, notes));
-  w.hidden_dropout = framework.default_dropout && !w.model.gated_mlp &&
+  w.hidden_dropout = framework.defaults.dropout && !w.model.gated_mlp &&
                      stated(c, &PhraseReading::dropout).value_or(true);
   if (c.run.training.dropout) w.hidden_dropout = *c.run.training.dropout;
   w.attention_dropout = w.hidden_dropout;

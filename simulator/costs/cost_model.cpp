@@ -24,11 +24,11 @@ struct BucketCopies {
 BucketCopies bucket_copies(const Workload& w, const ParallelPlan& plan, const LayerDefinition& d,
                            const KernelModel& kernels, Seconds launch) {
   const Framework& f = w.framework;
-  if (!f.bucket_copies_gradients || plan.zero_stage > 1 || plan.data * plan.context == 1) return {};
+  if (!f.gradients.bucket_copies || plan.zero_stage > 1 || plan.data * plan.context == 1) return {};
   const TrainableElements t = trainable_elements(w, d);
   const int copies = 2 * trained_tensors(d.graph);
   const double moved =
-      4 * static_cast<double>(t.dense + t.expert) * bytes_per_element(f.reduce_dtype);
+      4 * static_cast<double>(t.dense + t.expert) * bytes_per_element(f.gradients.reduce_dtype);
   const double times = 1.0 / plan.microbatches;
   return {times * kernels.memory_bound(ceil_bytes(moved), copies),
           times * copies * kernels.host_slowdown() * launch};
@@ -72,8 +72,8 @@ TrainableElements trainable_elements(const Workload& w, const LayerDefinition& d
 }
 
 AttentionChoice attention_choice(const Workload& w, const ParallelPlan& plan) {
-  return {std::nullopt, w.framework.kernels, ChipLoad{plan.gpus()}, w.half_operands(),
-          w.framework.cudnn};
+  return {std::nullopt, w.framework.layers.kernels, ChipLoad{plan.gpus()}, w.half_operands(),
+          w.framework.attention.cudnn};
 }
 
 CostModel::CostModel(const Workload& workload, const ParallelPlan& plan, const Cluster& cluster,
@@ -361,7 +361,8 @@ StepCosts CostModel::costs(const ModelPartition& partition, StagesCosted which) 
   const std::int64_t element = w_.activation_dtype() == DType::fp32 ? 4 : 2;
   const Bytes whole(tokens * w_.model.stream_width() * element);
   // What all tensor ranks of a stage hold need cross the network once only.
-  const bool in_parts = w_.framework.partitions_pipeline_messages && !plan_.sequence_parallel;
+  const bool in_parts =
+      w_.framework.parallel.partitions_pipeline_messages && !plan_.sequence_parallel;
   const Bytes message(in_parts ? (whole.value + plan_.tensor - 1) / plan_.tensor : whole.value);
   const Seconds gather =
       in_parts && plan_.tensor > 1
@@ -383,13 +384,13 @@ StepCosts CostModel::costs(const ModelPartition& partition, StagesCosted which) 
   schedule_second_copies(partition, costs);
   costs.reduces_every_microbatch = reduces_every_microbatch();
   costs.reduces_in_line = reduces_in_line();
-  costs.overlaps_pipeline_comm =
-      plan_.chunks > 1 ? w_.framework.overlap_interleaved_comm : w_.framework.overlap_pipeline_comm;
-  costs.waits_for_all_stages = w_.framework.clips_gradients;
+  costs.overlaps_pipeline_comm = plan_.chunks > 1 ? w_.framework.parallel.overlap_interleaved_comm
+                                                  : w_.framework.parallel.overlap_pipeline_comm;
+  costs.waits_for_all_stages = w_.framework.update.clips_gradients;
   costs.stages_on_a_host = stages_on_a_host();
   schedule_loading(costs.stages.front());
   if (plan_.balance_by_speed) balance_by_speed(costs);
-  costs.gather_window = w_.framework.sharded.gathered_layers_forward;
+  costs.gather_window = w_.framework.sharding.parameters.gathered_layers_forward;
   return costs;
 }
 

@@ -21,7 +21,9 @@ Seconds CostModel::reduce(Collective collective, double bytes, GroupKind group, 
 }
 
 double CostModel::reduced_element() const {
-  return w_.activation_dtype() == DType::fp32 ? 4.0 : bytes_per_element(w_.framework.reduce_dtype);
+  return w_.activation_dtype() == DType::fp32
+             ? 4.0
+             : bytes_per_element(w_.framework.gradients.reduce_dtype);
 }
 
 // Uncompressed gradients in the format that goes over the wire: `sent` says what each takes. What
@@ -34,8 +36,8 @@ Seconds CostModel::reductions(const TrainableElements& elements, Sent sent) cons
   const double each = reduced_element();
   const Framework& f = w_.framework;
   const bool scatters = shards_weights(f, plan_) ||
-                        (plan_.zero_stage == 2 && !f.stage_2_all_reduces) ||
-                        (plan_.zero_stage == 1 && !f.stage_1_all_reduces);
+                        (plan_.zero_stage == 2 && !f.gradients.stage_2_all_reduces) ||
+                        (plan_.zero_stage == 1 && !f.gradients.stage_1_all_reduces);
   const Collective usual = scatters ? Collective::reduce_scatter : Collective::all_reduce;
   const double dense = each * static_cast<double>(elements.dense);
   const bool hybrid = plan_.shard_group && *plan_.shard_group < plan_.data;
@@ -104,7 +106,7 @@ CostModel::LeastTraffic CostModel::least_traffic(const TrainableElements& all) c
   };
   LeastTraffic t;
   if (layout_.shape(GroupKind::gradient).ranks > 1) t.reduced = reductions(all, least);
-  if (plan_.zero_stage > 0 && plan_.shard_ranks() > 1 && !w_.framework.overlap_parameter_gather)
+  if (plan_.zero_stage > 0 && plan_.shard_ranks() > 1 && !w_.framework.sharding.overlap_gather)
     t.gathered = gathers(whole_weights(all), [&](double bytes, GroupKind group) {
       return least(Collective::all_gather, bytes, group);
     });
@@ -116,7 +118,7 @@ Seconds CostModel::compressed_reduce_time(const GradientCompression& row,
                                           const TrainableElements& elements, int layers,
                                           StageCosts& costs) const {
   const double n = static_cast<double>(elements.dense);
-  const double width = bytes_per_element(w_.framework.gradient_dtype);
+  const double width = bytes_per_element(w_.framework.gradients.dtype);
   Seconds around;  // on the slowest of the cards
   for (const NodeGroup& g : cluster_.groups) {
     const KernelModel kernels(g.gpu, profile_, attention_choice(w_, plan_));
@@ -147,15 +149,15 @@ bool CostModel::reduces_every_microbatch() const {
 }
 
 bool CostModel::reduces_at_end() const {
-  return !shards_weights(w_.framework, plan_) && !w_.framework.overlap_gradient_reduce &&
+  return !shards_weights(w_.framework, plan_) && !w_.framework.gradients.overlap_reduce &&
          !reduces_every_microbatch();
 }
 
 bool CostModel::reduces_in_line() const {
   const Framework& f = w_.framework;
-  const bool at_2 = f.overlap_reduce_at_stage_2.value_or(f.overlap_gradient_reduce);
+  const bool at_2 = f.gradients.overlap_reduce_at_stage_2.value_or(f.gradients.overlap_reduce);
   return reduces_every_microbatch() &&
-         !(shards_weights(f, plan_) ? f.overlap_reduce_at_stage_3 : at_2);
+         !(shards_weights(f, plan_) ? f.gradients.overlap_reduce_at_stage_3 : at_2);
 }
 
 Seconds CostModel::gather_time(const WholeWeights& whole, double per_step,
@@ -186,11 +188,11 @@ double CostModel::gathered_again(const LayerDefinition& d) const {
   for (std::size_t i = 0; i < d.redone.size(); ++i)
     again = again || (d.redone[i] && d.script.runs_again[i]);
   if (!again) return 0;
-  if (f.checkpoints_gather_again) return 1;
+  if (f.sharding.checkpoints_gather_again) return 1;
   const LayerParameters& p = d.graph.parameters;
   const auto elements = static_cast<double>(p.base() + p.adapter + p.expert_adapter);
-  if (f.fetch_reuse_elements == 0 || elements <= 0) return 0;
-  return std::max(0.0, 1 - static_cast<double>(f.fetch_reuse_elements) / (2 * elements));
+  if (f.sharding.fetch_reuse_elements == 0 || elements <= 0) return 0;
+  return std::max(0.0, 1 - static_cast<double>(f.sharding.fetch_reuse_elements) / (2 * elements));
 }
 
 bool CostModel::reshards(LayerRole role) const {
@@ -225,7 +227,7 @@ CostModel::UnitCopies CostModel::partition_copies(const LayerDefinition& d,
   const double all = static_cast<double>(t.dense + t.expert);
   if (all <= 0) return {};
   const double room = static_cast<double>(w_.framework.gradient_bucket_at(stage).value) /
-                      bytes_per_element(w_.framework.reduce_dtype);
+                      bytes_per_element(w_.framework.gradients.reduce_dtype);
   double fits = 0;
   for (const Operator& op : d.graph.operators) {
     const auto made = static_cast<double>(op.weight_gradient_elements);
@@ -254,8 +256,8 @@ CostModel::UnitCopies CostModel::partition_copies(const LayerDefinition& d,
 // the buffer with the last, while autograd joins gradients of views in every backward pass.
 CostModel::UnitCopies CostModel::unit_copies(const LayerDefinition& d,
                                              const KernelModel& kernels) const {
-  if (w_.framework.copies_into_buckets) return partition_copies(d, kernels);
-  const ShardedParameters& s = w_.framework.sharded;
+  if (w_.framework.gradients.copies_into_buckets) return partition_copies(d, kernels);
+  const ShardedParameters& s = w_.framework.sharding.parameters;
   const bool copies = s.copy_out || s.joins_gradients || s.copies_gradients;
   if (plan_.zero_stage < 3 || plan_.shard_ranks() == 1 || !copies) return {};
   const auto moved = [&](double bytes) {
@@ -263,7 +265,7 @@ CostModel::UnitCopies CostModel::unit_copies(const LayerDefinition& d,
   };
   const bool fp32 = w_.activation_dtype() == DType::fp32;
   const double made = fp32 ? 4.0 : 2.0;
-  const double sent = fp32 ? 4.0 : bytes_per_element(w_.framework.reduce_dtype);
+  const double sent = fp32 ? 4.0 : bytes_per_element(w_.framework.gradients.reduce_dtype);
   const TrainableElements t = trainable_elements(w_, d);
   const double gradients = static_cast<double>(t.dense + t.expert);
   UnitCopies c;
@@ -314,13 +316,13 @@ void CostModel::schedule_gathers(const CostedChunks& chunks, StageCosts& costs) 
         const double passes = chunk.times * (forward + again + more) * plan_.microbatches;
         const Seconds once = gather_time(whole, passes, costs);
         l.gather_forward = forward * once;
-        const bool apart = w_.framework.checkpoints_gather_again && more > 0;
+        const bool apart = w_.framework.sharding.checkpoints_gather_again && more > 0;
         if (again) l.gather_backward = (apart ? 1 : 1 + more) * once;
         if (apart) l.gather_again = more * once;
         continue;
       }
       const Seconds time = gather_time(whole, chunk.times, costs);
-      if (w_.framework.overlap_parameter_gather)
+      if (w_.framework.sharding.overlap_gather)
         l.gather_first = time;
       else
         at_end += chunk.times * time;
@@ -407,7 +409,7 @@ void CostModel::schedule_reduces(const CostedChunks& chunks, const KernelModel& 
       copies += (reduces_at_end() ? chunk.times : 1) * before;
       for (int n = 0; n < chunk.times; ++n) all += t;
       const double bytes = static_cast<double>(bucket.dense + bucket.expert) *
-                           bytes_per_element(w_.framework.reduce_dtype);
+                           bytes_per_element(w_.framework.gradients.reduce_dtype);
       const bool full = bytes >= static_cast<double>(full_bucket.value);
       if (bucket.dense + bucket.expert == 0 || (!per_layer && !full && i > 0)) continue;
       if (!reduces_at_end())

@@ -27,8 +27,8 @@ Seconds CostModel::read_partition(double n, int tensors, const KernelModel& kern
   const Bytes moved = ceil_bytes(reads.bytes_each * n);
   const Framework& f = w_.framework;
   const double us_of_each =
-      (parts ? f.host_us_per_read_tensor_stage_3 : f.host_us_per_read_tensor) +
-      (reads.checked ? f.host_us_per_checked_tensor : 0);
+      (parts ? f.host.us_per_read_tensor_stage_3 : f.host.us_per_read_tensor) +
+      (reads.checked ? f.host.us_per_checked_tensor : 0);
   return longest(
       kernels.memory_bound(moved, reads.kernels_of_each * own, MemoryAccess::streaming, moved),
       own * kernels.host_slowdown() * Seconds(us_of_each * 1e-6));
@@ -72,7 +72,7 @@ void CostModel::schedule_optimizer(const LayerState& state, int tensors, const K
     costs.optimizer += kernels.memory_bound(checked, 1, MemoryAccess::streaming, checked);
   costs.host_per_step =
       profile_.host.step_operators * host_per_kernel(kernels) +
-      tensors * kernels.host_slowdown() * Seconds(w_.framework.host_us_per_stepped_tensor * 1e-6);
+      tensors * kernels.host_slowdown() * Seconds(w_.framework.host.us_per_stepped_tensor * 1e-6);
 }
 
 // The host steps for all its GPUs at once, at the speed of its memory. What other stages of the box

@@ -108,7 +108,7 @@ int orderings_of_scales(const GemmWork& gemm) {
 int CostModel::attention_launches(const AttentionWork& work) const {
   if (work.kernel != AttentionKernel::eager) return work.backward ? 3 : 1;
   if (work.products_alone) return work.backward ? 4 : 2;
-  const auto style = static_cast<std::size_t>(w_.framework.kernels);
+  const auto style = static_cast<std::size_t>(w_.framework.layers.kernels);
   const ScoreTraffic& t = profile_.eager_attention.of(work.fp32_operands);
   return work.backward
              ? 4 + t.backward_softmax.kernels[style] + t.backward_elementwise.kernels[style]
@@ -129,7 +129,7 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
       ++cost.launches;
     if (gemm->grouped && gemm->operators == 0) {
       const auto products = static_cast<int>(gemm->batch);
-      const bool fused = w_.framework.kernels == KernelStyle::fused;
+      const bool fused = w_.framework.layers.kernels == KernelStyle::fused;
       const int orderings = fused ? orderings_of_scales(*gemm) : 0;
       (bytes_per_element(gemm->dtype) < 2.0 ? cost.narrow_products : cost.grouped_products) +=
           products;
@@ -165,7 +165,7 @@ void CostModel::add_kernel(const Kernel& kernel, const KernelModel& kernels, Pas
 // NUM_OF_RANKS_PER_NODE of remote_expert_output_prob).
 Bytes CostModel::sent(const CommWork& comm) const {
   if (comm.collective != Collective::all_to_all || comm.axis != CommAxis::expert ||
-      !w_.framework.dispatches_once || !w_.model.moe)
+      !w_.framework.experts.dispatches_once || !w_.model.moe)
     return comm.size;
   const GroupShape& shape = layout_.shape(GroupKind::expert);
   const double places = shape.nodes > 1 ? shape.nodes : shape.ranks;
@@ -207,7 +207,8 @@ LayerTime CostModel::layer_time(const LayerDefinition& d, const KernelModel& ker
   const Seconds plain = std::min(host, kernels.host_per_kernel(KernelStyle::eager));
   const auto issue = [&](const PassCost& c) {
     if (w_.step_is_graph) return Seconds(0);
-    const bool streams = w_.framework.kernels == KernelStyle::fused;  // of Transformer Engine
+    const bool streams =
+        w_.framework.layers.kernels == KernelStyle::fused;  // of Transformer Engine
     const int streamed = streams ? c.grouped_products + c.narrow_products : 0;
     return static_cast<double>(c.launches) * host + static_cast<double>(c.plain_launches) * plain +
            kernels.host_slowdown() *
@@ -285,7 +286,7 @@ void CostModel::add_hooks(const LayerDefinition& d, const KernelModel& kernels, 
   const DispatchCosts dtensors = tensor_dispatch(d, kernels);
   const Seconds modules = hooks.modules + dtensors.forward;
   t.forward.host += w_.forward_passes() * (modules + hooks.units);
-  const bool gathers = w_.framework.checkpoints_gather_again;
+  const bool gathers = w_.framework.sharding.checkpoints_gather_again;
   const Seconds again = modules + (gathers ? hooks.units : Seconds(0));
   t.recompute.host += (runs_again ? again : Seconds(0)) + checkpoint_hooks(d, kernels);
   t.backward_input.host += hooks.modules + hooks.units + dtensors.backward;
@@ -296,13 +297,13 @@ void CostModel::add_hooks(const LayerDefinition& d, const KernelModel& kernels, 
 // that is larger has one to itself (DeepSpeed runtime/zero/stage3.py, __add_grad_to_ipg_bucket).
 Seconds CostModel::reduction_hooks(const LayerDefinition& d, const KernelModel& kernels) const {
   const Framework& f = w_.framework;
-  if (plan_.zero_stage < 3 || f.host_us_per_reduction == 0) return Seconds(0);
+  if (plan_.zero_stage < 3 || f.host.us_per_reduction == 0) return Seconds(0);
   const TrainableElements t = trainable_elements(w_, d);
   const double buckets = static_cast<double>(t.dense + t.expert) *
-                         bytes_per_element(f.reduce_dtype) /
+                         bytes_per_element(f.gradients.reduce_dtype) /
                          static_cast<double>(f.gradient_bucket_at(plan_.zero_stage).value);
   return std::min<double>(buckets, d.graph.parameters.modules) * kernels.host_slowdown() *
-         Seconds(f.host_us_per_reduction * 1e-6);
+         Seconds(f.host.us_per_reduction * 1e-6);
 }
 
 // At stage 1 gradients are taken up with the last microbatch only (DeepSpeed
@@ -312,7 +313,7 @@ Seconds CostModel::gradient_hooks(const LayerDefinition& d, const KernelModel& k
   if (plan_.zero_stage < 1 || shards_weights(f, plan_)) return Seconds(0);
   const double times = reduces_every_microbatch() ? 1.0 : 1.0 / plan_.microbatches;
   return times * trained_tensors(d.graph) * kernels.host_slowdown() *
-         Seconds((plan_.zero_stage == 2 ? f.host_us_per_gradient_stage_2 : f.host_us_per_gradient) *
+         Seconds((plan_.zero_stage == 2 ? f.host.us_per_gradient_stage_2 : f.host.us_per_gradient) *
                  1e-6);
 }
 
@@ -323,10 +324,10 @@ CostModel::ShardingHooks CostModel::sharding_hooks(const LayerDefinition& d,
                                                    const KernelModel& kernels) const {
   const Framework& f = w_.framework;
   if (!shards_weights(f, plan_)) return {};
-  const int units = at_an_end(d.role) ? 0 : d.blocks * f.sharded.units_per_block;
+  const int units = at_an_end(d.role) ? 0 : d.blocks * f.sharding.parameters.units_per_block;
   const double slowdown = kernels.host_slowdown();
-  return {slowdown * Seconds(d.graph.parameters.modules * f.host_us_per_sharded_module * 1e-6),
-          slowdown * Seconds(units * f.host_us_per_sharded_unit * 1e-6)};
+  return {slowdown * Seconds(d.graph.parameters.modules * f.host.us_per_sharded_module * 1e-6),
+          slowdown * Seconds(units * f.host.us_per_sharded_unit * 1e-6)};
 }
 
 // Where weights are DTensors, every operator of theirs goes through Python that finds how its
@@ -335,7 +336,8 @@ CostModel::ShardingHooks CostModel::sharding_hooks(const LayerDefinition& d,
 CostModel::DispatchCosts CostModel::tensor_dispatch(const LayerDefinition& d,
                                                     const KernelModel& kernels) const {
   const Framework& f = w_.framework;
-  if (!f.dtensor_parallel || plan_.tensor == 1 || f.kernels == KernelStyle::compiled) return {};
+  if (!f.parallel.dtensor || plan_.tensor == 1 || f.layers.kernels == KernelStyle::compiled)
+    return {};
   const Seconds each = kernels.host_per_kernel(KernelStyle::eager);
   const double modules = d.graph.parameters.modules;
   return {modules * profile_.host.dtensor_forward * each,
@@ -346,7 +348,7 @@ CostModel::DispatchCosts CostModel::tensor_dispatch(const LayerDefinition& d,
 // (torch/utils/checkpoint.py, _checkpoint_hook): the operands of an operator, its weight, and what
 // it keeps. One that a compiler takes in is part of its graph.
 Seconds CostModel::checkpoint_hooks(const LayerDefinition& d, const KernelModel& kernels) const {
-  if (w_.framework.kernels == KernelStyle::compiled || w_.step_is_graph) return Seconds(0);
+  if (w_.framework.layers.kernels == KernelStyle::compiled || w_.step_is_graph) return Seconds(0);
   int saved = 0;
   bool again = false;
   for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
@@ -358,7 +360,7 @@ Seconds CostModel::checkpoint_hooks(const LayerDefinition& d, const KernelModel&
   }
   if (!again) return Seconds(0);
   const HostCalibration& host = profile_.host;
-  const double operators = w_.framework.reentrant_checkpoints
+  const double operators = w_.framework.recompute.reentrant
                                ? host.reentrant_checkpoint
                                : host.checkpoint + host.per_checkpointed_tensor * saved;
   return operators *
@@ -366,8 +368,8 @@ Seconds CostModel::checkpoint_hooks(const LayerDefinition& d, const KernelModel&
 }
 
 Seconds CostModel::host_per_kernel(const KernelModel& kernels) const {
-  return kernels.host_per_kernel(w_.framework.kernels,
-                                 Seconds(w_.framework.host_us_per_kernel * 1e-6));
+  return kernels.host_per_kernel(w_.framework.layers.kernels,
+                                 Seconds(w_.framework.host.us_per_kernel * 1e-6));
 }
 
 }  // namespace shardwise

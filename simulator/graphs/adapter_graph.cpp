@@ -63,7 +63,7 @@ TensorIndex prepared(GraphBuilder& b, TensorIndex x, const AdapterRead& read) {
 
 bool GraphBuilder::fuses_adapters() const {
   const Adapter& a = workload_.adapter;
-  return workload_.framework.fuses_adapters && row(workload_.method).adapter &&
+  return workload_.framework.adapters.fused && row(workload_.method).adapter &&
          workload_.method != Method::dora && a.input == AdapterInput::copied && a.dropout == 0;
 }
 
@@ -106,7 +106,7 @@ TensorIndex GraphBuilder::sum_with_adapter(std::int64_t in, std::int64_t out,
   op.name = "adapted_weight";
   op.kind = OperatorKind::matmul;
   op.outputs = {tensor_bytes("adapted_weight", weights, MemoryCategory::activations, weights)};
-  if (workload_.framework.adapter_dtype == DType::fp32 && element_ == 2) {
+  if (workload_.framework.adapters.dtype == DType::fp32 && element_ == 2) {
     op.saves = {tensor_bytes("adapter_copies", factors * element_, MemoryCategory::activations, 0)};
     op.outputs.push_back(op.saves.front());
     copy_adapter(op, factors);
@@ -133,12 +133,13 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
   const Framework& framework = workload_.framework;
   const AdapterInput input = workload_.adapter.input;
   const bool gathered = adapters_gathered_in_16_bits(workload_, plan_);
-  const bool fp32 = framework.adapter_dtype == DType::fp32 && !gathered;
+  const bool fp32 = framework.adapters.dtype == DType::fp32 && !gathered;
   const bool casts = input == AdapterInput::copied && fp32 && element_ == 2;
-  const bool wide = !framework.autocast && (casts || (returns_wide_ && fp32));
+  const bool wide = !framework.formats.autocast && (casts || (returns_wide_ && fp32));
   const DType dtype = wide ? DType::fp32 : workload_.product_dtype();
   const std::int64_t width = wide ? 4 : element_;
-  const bool autocasts = fp32 && framework.autocast && element_ == 2;  // A and B, each its gradient
+  const bool autocasts =
+      fp32 && framework.formats.autocast && element_ == 2;  // A and B, each its gradient
   const bool dora = workload_.method == Method::dora;
   const std::int64_t copies = std::max<std::int64_t>(1, experts);
   const std::int64_t each = std::max<std::int64_t>(1, rows / copies);

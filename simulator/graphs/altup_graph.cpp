@@ -40,7 +40,7 @@ TensorIndex add_modalities(GraphBuilder& b, TensorIndex x, const Streams& s) {
   const double n = stream_bytes(b, s.one());
   const TensorIndex normed = b.norm("altup_router_norm", x, s.rows, s.hidden);
   // Of a stream that is fp32 already, the copy that an eager norm would make is a view.
-  const bool copies = b.eager() && !b.workload().framework.fused_norms;
+  const bool copies = b.eager() && !b.workload().framework.layers.fused_norms;
   if (copies && b.stream_element() == 4 && b.bytes_of(x) == 4 * s.all())
     b.widen(b.last().outputs.front(), 0);
   const TensorIndex scaled =

@@ -43,11 +43,12 @@ struct KernelOperands {
   bool written_out = false;  // no kernel, but PyTorch's own operators
 };
 
-// Whether a window reaches the kernel as a mask (Framework::masks_windows).
+// Whether a window reaches the kernel as a mask (FrameworkAttention::masks_windows).
 bool masks_window(const GraphBuilder& b, BlockKind kind) {
   const Workload& w = b.workload();
-  return w.framework.masks_windows && w.framework.attention == AttentionKernel::flash &&
-         kind.local_attention && w.sequence >= w.model.sliding_window.value_or(w.sequence);
+  return w.framework.attention.masks_windows &&
+         w.framework.attention.kernel == AttentionKernel::flash && kind.local_attention &&
+         w.sequence >= w.model.sliding_window.value_or(w.sequence);
 }
 
 // The widest head that PyTorch's flash kernel takes (aten/src/ATen/native/transformers/cuda/
@@ -55,7 +56,8 @@ bool masks_window(const GraphBuilder& b, BlockKind kind) {
 constexpr std::int64_t widest_flash_head = 256;
 
 bool too_wide_for_flash(const GraphBuilder& b, const AttentionProjections& p) {
-  return b.workload().framework.attention == AttentionKernel::flash && p.qk_dim > widest_flash_head;
+  return b.workload().framework.attention.kernel == AttentionKernel::flash &&
+         p.qk_dim > widest_flash_head;
 }
 
 // Keys and values are copied out for every query head where the kernel does not group them (with a
@@ -64,7 +66,7 @@ KernelOperands expanded(GraphBuilder& b, const AttentionProjections& p, BlockKin
   KernelOperands o{p, p.k, p.v};
   const Framework& f = b.workload().framework;
   const bool ungrouped = masks_window(b, kind) || too_wide_for_flash(b, p);
-  if ((f.attends_by_operators || !ungrouped) && writes_attention_out(b, p.heads, p.kv_heads)) {
+  if ((f.attention.by_operators || !ungrouped) && writes_attention_out(b, p.heads, p.kv_heads)) {
     o.p.q = widened(b, "widen_q", p.q, b.tokens() * p.heads * p.qk_dim);
     o.k = widened(b, "widen_k", p.k, b.tokens() * p.heads * p.qk_dim);
     o.v = widened(b, "widen_v", p.v, b.tokens() * p.heads * p.v_dim);
@@ -72,8 +74,8 @@ KernelOperands expanded(GraphBuilder& b, const AttentionProjections& p, BlockKin
     o.written_out = true;
     return o;
   }
-  const bool eager = f.attention == AttentionKernel::eager;
-  if (p.kv_heads >= p.heads || !(eager || ungrouped || f.attention_repeats_kv)) return o;
+  const bool eager = f.attention.kernel == AttentionKernel::eager;
+  if (p.kv_heads >= p.heads || !(eager || ungrouped || f.attention.repeats_kv)) return o;
   const auto all_heads = p.kv_heads == 1 && !eager ? spread : repeated_heads;
   o.k = all_heads(b, "repeat_k", p.k, b.tokens() * p.heads * p.qk_dim);
   o.v = all_heads(b, "repeat_v", p.v, b.tokens() * p.heads * p.v_dim);
@@ -82,7 +84,7 @@ KernelOperands expanded(GraphBuilder& b, const AttentionProjections& p, BlockKin
 }
 
 bool writes_softmax_out(const GraphBuilder& b) {
-  return b.eager() && b.workload().framework.plain_softmax;
+  return b.eager() && b.workload().framework.attention.plain_softmax;
 }
 
 // Products with queries and keys, and with values, are equally many going forward. FlashAttention
@@ -98,7 +100,7 @@ AttentionWork kernel_shape(const GraphBuilder& b, const AttentionProjections& p,
   work.batch = std::int64_t{b.plan().microbatch} * w.sequences_per_sample;
   work.heads = static_cast<int>(p.heads);
   work.kv_heads = static_cast<int>(p.kv_heads);
-  work.head_dim = static_cast<int>(mean_head_dim(p, w.framework.attention));
+  work.head_dim = static_cast<int>(mean_head_dim(p, w.framework.attention.kernel));
   // Context parallelism balances causal work over the ranks, so each computes an equal share of the
   // pairs: all keys, or all of a window, for 1/context of the queries.
   work.queries = w.sequence / b.plan().context;
@@ -108,12 +110,12 @@ AttentionWork kernel_shape(const GraphBuilder& b, const AttentionProjections& p,
     work.keys = std::min<std::int64_t>(work.keys, *w.model.sliding_window);
   work.restarts = kind.local_attention && w.model.window_restarts;
   work.causal = w.causal;
-  work.deterministic = w.framework.deterministic;
-  work.kernel = w.framework.attention;
+  work.deterministic = w.framework.layers.deterministic;
+  work.kernel = w.framework.attention.kernel;
   // A mask of its own keeps scaled_dot_product_attention from the flash kernel, and the kernel that
   // takes it computes what it masks, windows too (PyTorch 2.5.1 aten/src/ATen/native/transformers/
   // cuda/sdp_utils.cpp, check_for_attn_mask).
-  const bool given = w.framework.masks_padding || w.model.indexer;
+  const bool given = w.framework.attention.masks_padding || w.model.indexer;
   const bool masked = (given && work.kernel != AttentionKernel::eager) || masks_window(b, kind);
   if (too_wide_for_flash(b, p)) work.kernel = AttentionKernel::memory_efficient;
   if (masked) {
@@ -161,7 +163,7 @@ bool orders_matter(const GraphBuilder& b, AttentionKernel kernel) {
 }
 
 bool copies_around_kernel(const GraphBuilder& b, AttentionKernel kernel) {
-  return b.workload().framework.transposes_attention && orders_matter(b, kernel);
+  return b.workload().framework.attention.transposes && orders_matter(b, kernel);
 }
 
 TensorIndex transposed(GraphBuilder& b, std::string_view name, TensorIndex t,
@@ -177,7 +179,8 @@ TensorIndex transposed(GraphBuilder& b, std::string_view name, TensorIndex t,
 TensorIndex laid_out(GraphBuilder& b, AttentionKernel kernel, TensorIndex out,
                      std::int64_t elements) {
   if (copies_around_kernel(b, kernel)) return transposed(b, "transpose_output", out, elements);
-  if (!b.workload().framework.merges_heads_of_output || !orders_matter(b, kernel)) return out;
+  if (!b.workload().framework.attention.merges_heads_of_output || !orders_matter(b, kernel))
+    return out;
   return transposed(b, "part_heads", transposed(b, "merge_heads", out, elements), elements);
 }
 
@@ -199,7 +202,7 @@ void keep_mask(GraphBuilder& b, Operator& op, const AttentionWork& work) {
 }
 
 TensorIndex attend(GraphBuilder& b, const AttentionProjections& projected, BlockKind kind) {
-  if (b.workload().framework.output_holds_keys) {
+  if (b.workload().framework.loss.output_holds_keys) {
     b.outlive(projected.k);
     b.outlive(projected.v);
   }
@@ -222,8 +225,8 @@ TensorIndex attend(GraphBuilder& b, const AttentionProjections& projected, Block
   Operator op;
   op.name = "attention";
   op.kind = OperatorKind::attention;
-  op.unlisted = b.workload().framework.selective_op_omits_cudnn &&
-                b.workload().framework.attention == AttentionKernel::cudnn;
+  op.unlisted = b.workload().framework.recompute.selective_op_omits_cudnn &&
+                b.workload().framework.attention.kernel == AttentionKernel::cudnn;
   op.inputs = {p.q, o.k, o.v};
   op.outputs = {out};
   op.saves = op.inputs;
@@ -236,7 +239,8 @@ TensorIndex attend(GraphBuilder& b, const AttentionProjections& projected, Block
     cast_attention(b, op,
                    {rows * p.heads * p.qk_dim, rows * p.kv_heads * p.qk_dim,
                     rows * p.kv_heads * p.v_dim, rows * p.heads * p.v_dim});
-  if (b.workload().framework.reads_lengths)  // differences of the cumulative ones, their maximum
+  if (b.workload()
+          .framework.attention.reads_lengths)  // differences of the cumulative ones, their maximum
     op.forward.insert(op.forward.end(), {MemoryWork{Bytes(0), 2}, ReadBack{}});
   const bool in_parts = attends_in_parts(b, work);
   const std::vector<AttentionWork> kernels = in_parts ? ring_parts(b, work) : std::vector{work};

@@ -30,7 +30,7 @@ void split_gate(GraphBuilder& b, AttentionProjections& p, std::int64_t elements)
 // fused_single_qkv_rope, which spares the latter and is off).
 void cut_projection(GraphBuilder& b, const AttentionProjections& p, std::int64_t rows) {
   const Workload& w = b.workload();
-  if (!w.framework.sequence_first || w.model.position != PositionKind::rope) return;
+  if (!w.framework.layers.sequence_first || w.model.position != PositionKind::rope) return;
   Operator& last = b.last();
   const std::int64_t queries = rows * p.heads * p.qk_dim;
   if (p.kv_heads > 1 && p.kv_heads < p.heads) {
@@ -110,9 +110,9 @@ AttentionProjections project(GraphBuilder& b, TensorIndex x, TensorIndex normed,
                       own_input(), rows);
   // Where positions rotate, queries and keys are tensors of their own.
   const bool view = b.own_code().fused_qkv && m.position == PositionKind::rope;
-  if (b.workload().framework.value_is_view_of_qkv || view)
+  if (b.workload().framework.attention.value_is_view_of_qkv || view)
     b.widen(p.v, rows * (p.heads + 2 * p.kv_heads) * d * b.element());
-  if (b.workload().framework.repeats_kv_before_rotary && p.kv_heads < p.heads) {
+  if (b.workload().framework.attention.repeats_kv_before_rotary && p.kv_heads < p.heads) {
     p.k = repeated_heads(b, "repeat_k", p.k, rows * p.heads * d);
     p.v = repeated_heads(b, "repeat_v", p.v, rows * p.heads * d);
     p.kv_heads = p.heads;
@@ -120,7 +120,7 @@ AttentionProjections project(GraphBuilder& b, TensorIndex x, TensorIndex normed,
   p.q = rotate(b, normed_heads(b, p.q, rows, queries, d), rows * queries, Rotated::query);
   const std::int64_t keys = p.kv_heads * d;
   p.k = rotate(b, normed_heads(b, p.k, rows, keys, d), rows * keys, Rotated::key);
-  if (b.workload().framework.query_is_view_of_qkv && p.kv_heads == p.heads)
+  if (b.workload().framework.attention.query_is_view_of_qkv && p.kv_heads == p.heads)
     b.widen(p.q, 3 * rows * p.heads * d * b.element());
   return p;
 }
@@ -147,7 +147,7 @@ AttentionProjections project_latent(GraphBuilder& b, TensorIndex x, BlockKind ki
   p.k = b.pointwise("keys", {kv, l.compressed}, {}, keys, copy, copy, 2);
   const double move = 2 * bytes_of_elements(b, values);
   // transformers' classes take a view of both (models/deepseek_v3/modeling_deepseek_v3.py).
-  const bool views = b.eager() && b.workload().framework.runs_transformers;
+  const bool views = b.eager() && b.workload().framework.layers.runs_transformers;
   p.v = views ? kv : b.pointwise("values", {kv}, {}, values, move, move, 1);
   if (kind.indexes_tokens) p.chosen = add_token_indexer(b, x, l.query_latent);
   return p;

@@ -25,7 +25,7 @@ bool by_index(const MemoryWork& work) { return work.access == MemoryAccess::gath
 }  // namespace
 
 CapturedParts::CapturedParts(const LayerGraph& graph, const Workload& w, const ParallelPlan& plan)
-    : scopes_(w.graph_scopes), permutes_early_(!w.framework.dispatches_once) {
+    : scopes_(w.graph_scopes), permutes_early_(!w.framework.experts.dispatches_once) {
   if (!scopes_.any()) return;
   const std::int64_t queries = w.sequence / plan.context;
   mask_ = Bytes(std::int64_t{plan.microbatch} * queries * w.sequence);

@@ -21,7 +21,7 @@ TensorIndex cut_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std::in
   op.outputs = {sums, loss};
   op.saves = {x, sums};
   const auto share = static_cast<std::int64_t>(
-      std::ceil(w.framework.cut_gradient_share * static_cast<double>(rows)));
+      std::ceil(w.framework.loss.cut_gradient_share * static_cast<double>(rows)));
   const GemmWork logits{rows, local, width, 1, dtype};
   op.forward = {logits, MemoryWork{Bytes(b.element() * rows * width + 8 * rows), 2}};
   op.backward = {logits, GemmWork{share, width, local, 1, dtype}, MemoryWork{Bytes(8 * local), 1}};

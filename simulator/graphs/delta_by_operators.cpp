@@ -117,7 +117,7 @@ TensorIndex convolved(GraphBuilder& b, TensorIndex projected, const Shape& s) {
 }
 
 TensorIndex rule(GraphBuilder& b, TensorIndex qkv, TensorIndex rates, const Shape& s) {
-  const bool solved = b.workload().framework.delta_rule == DeltaRule::solved;
+  const bool solved = b.workload().framework.layers.delta_rule == DeltaRule::solved;
   const auto kept = [&](std::string_view name, std::int64_t bytes) {
     return b.tensor_bytes(name, bytes, MemoryCategory::activations, 0);
   };
@@ -155,8 +155,8 @@ TensorIndex rule(GraphBuilder& b, TensorIndex qkv, TensorIndex rates, const Shap
 
 bool runs_delta_by_operators(const GraphBuilder& b) {
   const Workload& w = b.workload();
-  return w.framework.delta_rule != DeltaRule::kernels && w.framework.runs_transformers &&
-         !w.model.delta->gate_rank;
+  return w.framework.layers.delta_rule != DeltaRule::kernels &&
+         w.framework.layers.runs_transformers && !w.model.delta->gate_rank;
 }
 
 TensorIndex add_delta_by_operators(GraphBuilder& b, TensorIndex projected, TensorIndex rates) {

@@ -176,7 +176,7 @@ TensorIndex written_out_norm(GraphBuilder& b, TensorIndex x, TensorIndex gate, s
 TensorIndex gated_norm(GraphBuilder& b, TensorIndex x, TensorIndex gate, const DeltaShape& s) {
   const std::int64_t n = s.rows * s.values();
   const double bytes = static_cast<double>(n * b.element());
-  const bool written_out = b.eager() && b.workload().framework.runs_transformers;
+  const bool written_out = b.eager() && b.workload().framework.layers.runs_transformers;
   const TensorIndex out =
       written_out ? written_out_norm(b, x, gate, n)
                   : b.pointwise("delta_norm", {x, gate}, {x, gate}, n, 3 * bytes, 5 * bytes, 1);

@@ -25,7 +25,7 @@ std::vector<MemoryWork> unpacking_kernels(const Workload& w, std::int64_t elemen
   std::vector<MemoryWork> kernels;
   if (nested) kernels.push_back(traffic(nested_traffic / weights_per_constant * n, 2 * times));
   kernels.push_back(traffic((stored + width) * n, (four_bits ? 1 : 2) * times));
-  if (four_bits) kernels.back().lanes = {w.framework.four_bit_unpacking, elements};
+  if (four_bits) kernels.back().lanes = {w.framework.quantized.four_bit_unpacking, elements};
   return kernels;
 }
 
@@ -48,7 +48,7 @@ constexpr std::int64_t gptq_temporary = 3;
 void GraphBuilder::add_dequantization(Operator& op, std::int64_t elements) const {
   const int width = follows_input_ ? 4 : 2;
   unpack_first(op, unpacking_kernels(workload_, elements, width, 1));
-  const Bytes copies(width * elements * workload_.framework.dequantized_copies);
+  const Bytes copies(width * elements * workload_.framework.quantized.dequantized_copies);
   op.forward_temporary += copies;
   op.backward_temporary += copies;
   op.temporary_category = MemoryCategory::quantization;
@@ -75,9 +75,10 @@ void GraphBuilder::dequantize_experts(Operator& op, std::int64_t elements,
   const Quantization base = workload_.adapter.base;
   if (!workload_.freezes_quantized() || !is_bitsandbytes(base) || leaves_experts_whole(workload_))
     return;
-  const std::int64_t parts = workload_.framework.dequantizes_experts_at_once ? 1 : experts;
+  const std::int64_t parts =
+      workload_.framework.quantized.dequantizes_experts_at_once ? 1 : experts;
   unpack_first(op, unpacking_kernels(workload_, elements, 2, static_cast<int>(parts)));
-  const Bytes copy(2 * elements / parts * workload_.framework.dequantized_copies);
+  const Bytes copy(2 * elements / parts * workload_.framework.quantized.dequantized_copies);
   op.forward_temporary += copy;
   op.backward_temporary += copy;
   op.temporary_category = MemoryCategory::quantization;

@@ -48,11 +48,11 @@ void keep_compiled_scores(GraphBuilder& b, Operator& op, std::int64_t scores) {
 void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
   const Workload& w = b.workload();
   const std::int64_t scores = work.batch * work.heads * work.queries * work.keys;
-  const bool half = w.framework.half_softmax;
+  const bool half = w.framework.attention.half_softmax;
   const bool unfused = leaves_fused_softmax(b, work);
   if (unfused) run_unfused_softmax(op, as_double(scores), half);
   const bool products_alone = b.plan().recompute == "selective-op";
-  if (w.framework.kernels == KernelStyle::compiled && !products_alone)
+  if (w.framework.layers.kernels == KernelStyle::compiled && !products_alone)
     return keep_compiled_scores(b, op, scores);
   const std::int64_t e = b.element();
   std::int64_t again = 0;  // bytes of what is not kept
@@ -69,8 +69,9 @@ void keep_scores(GraphBuilder& b, Operator& op, const AttentionWork& work) {
   // The fp32 softmax keeps its own result beside the 16-bit one that the product reads. autocast
   // has it in fp32 whatever the class says. Dropout keeps its mask and what it makes, not what it
   // reads (PyTorch derivatives.yaml, native_dropout): the 16-bit result goes.
-  const bool in_fp32 = (unfused && !half) || (w.framework.softmax_in_fp32 &&
-                                              (w.framework.autocast || !b.own_code().half_softmax));
+  const bool in_fp32 =
+      (unfused && !half) || (w.framework.attention.softmax_in_fp32 &&
+                             (w.framework.formats.autocast || !b.own_code().half_softmax));
   const bool widened = in_fp32 && e == 2;
   const bool read_once = widened && w.attention_dropout;
   if (products_alone) save("scores", scores * e);

@@ -27,7 +27,7 @@ namespace {
 // largest value (quantizer.cpp, Float8CurrentScalingQuantizer::quantize_impl).
 MemoryWork expert_casts(const GraphBuilder& b, const ExpertShape& s, std::int64_t width,
                         bool gradient) {
-  const bool scan = s.dtype == DType::fp8 && b.workload().framework.current_scaling;
+  const bool scan = s.dtype == DType::fp8 && b.workload().framework.narrow.current_scaling;
   const auto elements = static_cast<double>(s.padded * width);
   const auto experts = static_cast<int>(s.local);
   const NarrowCast cast = cast_both_ways(b.workload(), gradient);
@@ -62,7 +62,7 @@ Operator grouped_matmul(const GraphBuilder& b, std::string_view name, const Expe
 void group_by_torch(const GraphBuilder& b, const ExpertShape& s, Operator& op) {
   const Workload& w = b.workload();
   const bool wide = b.element() == 2 && widens_experts(w, b.plan());
-  const bool loops = w.framework.loops_grouped_products || wide || s.dtype != DType::bf16;
+  const bool loops = w.framework.experts.loops_grouped_products || wide || s.dtype != DType::bf16;
   for (std::vector<Kernel>* pass : {&op.forward, &op.backward, &op.backward_weight}) {
     for (Kernel& k : *pass)
       if (auto* product = std::get_if<GemmWork>(&k)) {
@@ -81,7 +81,7 @@ void group_by_torch(const GraphBuilder& b, const ExpertShape& s, Operator& op) {
 void join_gate_and_up(const GraphBuilder& b, std::int64_t in, std::int64_t out, Operator& op) {
   const Workload& w = b.workload();
   if (!w.model.gated_mlp || w.model.biases.experts) return;
-  if (!w.framework.runs_transformers)
+  if (!w.framework.layers.runs_transformers)
     op.backward.push_back(traffic(3 * bytes_of_elements(b, in), 1));
   else if (b.eager())
     op.backward.push_back(traffic(2 * bytes_of_elements(b, out), 1));
@@ -95,8 +95,8 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
   op.inputs = {x};
   op.outputs = {y};
   const Framework& f = b.workload().framework;
-  const bool adapts = adapted && row(b.workload().method).adapter && f.adapts_experts;
-  const bool sums = adapts && f.sums_expert_adapters && !b.workload().freezes_quantized();
+  const bool adapts = adapted && row(b.workload().method).adapter && f.adapters.on_experts;
+  const bool sums = adapts && f.adapters.sums_experts && !b.workload().freezes_quantized();
   if (sums) {
     const TensorIndex weight = b.sum_with_adapter(in, out, s.local);
     op.inputs.push_back(weight);
@@ -108,7 +108,7 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
   if (!in_turn(b)) b.count_fetches(s.local * in * out, 1);  // one tensor
   if (b.trains_base()) {
     const bool narrow = bytes_per_element(s.dtype) < 2.0;
-    if (narrow && b.workload().framework.kernels == KernelStyle::fused) {
+    if (narrow && b.workload().framework.layers.kernels == KernelStyle::fused) {
       // The weight gradient reads the 8-bit input (Transformer Engine, as in GraphBuilder::linear).
       const TensorIndex copy = b.narrow_input(s.padded * in, s.dtype);
       op.outputs.push_back(copy);
@@ -119,7 +119,7 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
     GemmWork gradient = weight_gradient(in, out, s.each, s.dtype, s.local);
     gradient.grouped = true;
     gradient.at_once = is_one_expert_kernel(b.workload());
-    gradient.accumulate = b.workload().framework.gradient_fusion;
+    gradient.accumulate = b.workload().framework.gradients.fusion;
     op.backward_weight = {gradient};
     op.weight_gradient_elements = elements;
   }
@@ -142,7 +142,7 @@ TensorIndex expert_linear(GraphBuilder& b, std::string_view name, const ExpertSh
 // transformer/moe/token_dispatcher.py, _DeepepManager: get_permuted_hidden_states_by_experts,
 // get_restored_hidden_states_by_experts).
 bool sums_on_the_way(const GraphBuilder& b) {
-  return b.workload().framework.dispatches_once && b.plan().expert > 1;
+  return b.workload().framework.experts.dispatches_once && b.plan().expert > 1;
 }
 
 double arriving_share(const GraphBuilder& b) {
@@ -179,20 +179,20 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, cons
   const std::int64_t cut = b.plan().expert_tensor;
   const Bytes whole(rows * width * b.element());
   CommWork send{Collective::all_to_all, Bytes(whole.value / cut), CommAxis::expert, false};
-  if (b.workload().framework.dispatches_by_map && !back) send.scored_rows = rows / cut;
+  if (b.workload().framework.experts.dispatches_by_map && !back) send.scored_rows = rows / cut;
   const CommWork gather{Collective::all_gather, whole, CommAxis::tensor, false, 1, true};
   const CommWork sum{Collective::reduce_scatter, whole, CommAxis::tensor, false, 1, true};
   const bool sends = b.plan().expert > 1, gathers = cut > 1;
   op.unlisted = !sends ||  // an index, no all_to_all_single
-                b.workload().framework.selective_op_omits_all_to_all;
+                b.workload().framework.recompute.selective_op_omits_all_to_all;
   if (gathers && back) op.forward.push_back(sum);
   if (gathers && !back) op.backward.push_back(sum);
   // Where experts weigh what they make, the fp32 scores of the rows travel apart, and their
   // gradients back before those of the rows (token_dispatch: global_probs); DeepEP takes them
   // along.
   const Framework& f = b.workload().framework;
-  const bool scored = sends && !back && !f.dispatches_once && !f.weighs_rows_apart &&
-                      f.kernels == KernelStyle::fused;
+  const bool scored = sends && !back && !f.experts.dispatches_once &&
+                      !f.experts.weighs_rows_apart && f.layers.kernels == KernelStyle::fused;
   const CommWork scores{Collective::all_to_all, Bytes(4 * rows / cut), CommAxis::expert, false};
   if (scored) op.backward.push_back(scores);
   if (sends) op.forward.push_back(send);
@@ -209,8 +209,8 @@ TensorIndex exchange(GraphBuilder& b, std::string_view name, TensorIndex x, cons
 // grouped_mm_experts_forward).
 bool weighs_before_return(const GraphBuilder& b) {
   const Framework& f = b.workload().framework;
-  return multiplies_by_torch(b) && b.plan().expert == 1 && !f.weighs_rows_apart &&
-         f.kernels == KernelStyle::eager;
+  return multiplies_by_torch(b) && b.plan().expert == 1 && !f.experts.weighs_rows_apart &&
+         f.layers.kernels == KernelStyle::eager;
 }
 
 // As in gated_activation, with gate and up in one tensor. Where a compiled function weighs the
@@ -234,7 +234,7 @@ TensorIndex expert_activation(GraphBuilder& b, const ExpertShape& s, TensorIndex
     return b.pointwise(name, {up}, {up}, elements, 2 * n, 3 * n, calls);
   if (!b.eager()) {
     const TensorIndex out = b.pointwise(name, {up}, {up}, elements, 3 * n, 5 * n, calls);
-    if (!b.workload().framework.weighs_in_activation) return out;
+    if (!b.workload().framework.experts.weighs_in_activation) return out;
     MemoryWork sums = traffic(3 * n, calls, MemoryAccess::reduction);
     sums.looped = true;
     b.last().backward.push_back(sums);
@@ -270,7 +270,7 @@ TensorIndex gate_shared(GraphBuilder& b, TensorIndex normed, TensorIndex shared,
   issue_as_plain(product);
   b.add(std::move(product));
   b.count_other(hidden);
-  const bool compiled = b.workload().framework.kernels == KernelStyle::compiled;
+  const bool compiled = b.workload().framework.layers.kernels == KernelStyle::compiled;
   const TensorIndex out = b.pointwise("gated_shared", {gate, shared}, {gate, shared}, rows * hidden,
                                       2 * n, (compiled ? 3 : 6) * n, compiled ? 1 : 2);
   issue_as_plain(b.last());
@@ -285,14 +285,14 @@ TensorIndex sum_over_experts(GraphBuilder& b, const ExpertShape& s, TensorIndex 
   const MixtureOfExperts& moe = *b.workload().model.moe;
   const std::int64_t elements = b.sequence_tokens() * hidden;
   const int copies = b.own_code().feeds_all_experts ? moe.experts : moe.top_k;
-  const bool apart = b.workload().framework.weighs_rows_apart;
+  const bool apart = b.workload().framework.experts.weighs_rows_apart;
   const bool weighed = weighs_before_return(b);
   if (apart) back = weigh_rows(b, back, scores, s.routed * hidden);
   std::vector<TensorIndex> summed{back}, kept;
   if (!apart && !weighed) {
     summed.push_back(scores);
     kept.push_back(scores);
-    if (b.workload().framework.kernels != KernelStyle::fused) kept.push_back(back);
+    if (b.workload().framework.layers.kernels != KernelStyle::fused) kept.push_back(back);
   }
   const int launches = in_turn(b) ? 2 * moe.experts : weighed ? 1 : 2;
   const double out = bytes_of_elements(b, elements);

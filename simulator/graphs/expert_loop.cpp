@@ -19,7 +19,7 @@ int experts(const GraphBuilder& b) { return b.workload().model.moe->experts; }
 
 bool in_turn(const GraphBuilder& b) {
   const Workload& w = b.workload();
-  return w.framework.loops_experts && b.plan().expert == 1 && !w.pads_experts &&
+  return w.framework.experts.loops && b.plan().expert == 1 && !w.pads_experts &&
          !b.own_code().feeds_all_experts;
 }
 

@@ -22,7 +22,7 @@ MemoryWork computed_map(std::int64_t programs, const LaneSteps& lanes) {
 
 bool makes_row_maps(const GraphBuilder& b) {
   const Workload& w = b.workload();
-  return w.framework.moves_rows_by_maps && !w.framework.dispatches_once;
+  return w.framework.experts.moves_rows_by_maps && !w.framework.experts.dispatches_once;
 }
 
 MemoryWork map_of_tokens(const GraphBuilder& b) {

@@ -28,7 +28,7 @@ void gather_maps(const GraphBuilder& b, std::int64_t rows, std::vector<Kernel>& 
 // booleans (1 B), and as the two int32 rows by which Transformer Engine permutes tokens and sends
 // them back (8 B; common/triton/permutation.py). Score functions over all experts keep more.
 void keep_routing(GraphBuilder& b, TensorIndex scores, std::int64_t rows, int experts) {
-  if (b.workload().framework.kernels != KernelStyle::fused) return;
+  if (b.workload().framework.layers.kernels != KernelStyle::fused) return;
   const std::int64_t kept = 13 * rows * experts;
   Operator op;
   op.name = "routing";
@@ -44,7 +44,7 @@ void keep_routing(GraphBuilder& b, TensorIndex scores, std::int64_t rows, int ex
 // moe_decoder_layer.py, MoEGate). Its gradient comes back in 16 bits: 6 bytes of an element each
 // way, but 4 where a compiler makes the copy beside the norm and adds up the gradient as it reads.
 TensorIndex widen_router_input(GraphBuilder& b, TensorIndex x, std::int64_t elements) {
-  const bool compiled = b.workload().framework.kernels == KernelStyle::compiled;
+  const bool compiled = b.workload().framework.layers.kernels == KernelStyle::compiled;
   const Bytes wide(4 * elements);
   Operator op;
   op.name = "router_input";
@@ -66,7 +66,7 @@ TensorIndex route_tokens(GraphBuilder& b, TensorIndex residual, TensorIndex norm
   const bool scaled = m.moe->scaled_router;
   if (scaled) b.count_other(m.moe->experts);
   const TensorIndex x = scaled ? b.norm("router_norm", residual, rows, m.hidden) : normed;
-  const bool wide = b.workload().framework.routes_in_fp32 && b.element() == 2;
+  const bool wide = b.workload().framework.experts.routes_in_fp32 && b.element() == 2;
   LinearSpec router{"router", m.hidden, m.moe->experts, Cut::none, m.biases.router, false, false};
   router.low_precision = false;
   router.wide = wide;
@@ -87,7 +87,8 @@ TensorIndex route_tokens(GraphBuilder& b, TensorIndex residual, TensorIndex norm
 void add_routing(GraphBuilder& b) {
   const std::int64_t rows = b.sequence_tokens();
   const Workload& w = b.workload();
-  const bool counts = b.plan().expert > 1 && !w.framework.dispatches_once && !w.pads_experts;
+  const bool counts =
+      b.plan().expert > 1 && !w.framework.experts.dispatches_once && !w.pads_experts;
   const double scores = 4.0 * static_cast<double>(rows * w.model.moe->experts);
   const auto kernels = [&](int launches, bool routing) {
     return MemoryWork{ceil_bytes(2 * scores * launches), launches, MemoryAccess::streaming, true,
@@ -96,7 +97,8 @@ void add_routing(GraphBuilder& b) {
   std::vector<Kernel>& forward = b.last().forward;
   const bool told = w.pads_experts || (multiplies_by_torch(b) && b.plan().expert == 1);
   if (!told) forward.insert(forward.begin(), ReadBack{});
-  if (b.plan().expert > 1 && w.framework.dispatches_once && w.framework.dispatches_by_map)
+  if (b.plan().expert > 1 && w.framework.experts.dispatches_once &&
+      w.framework.experts.dispatches_by_map)
     gather_maps(b, rows, forward);
   // Each rank's count of every expert, in 8 bytes, is gathered by all (preprocess: tp_ep_group).
   const CommWork gather{Collective::all_gather,

@@ -39,12 +39,12 @@ DType expert_dtype(const Workload& w) {
 // make by rows and by columns (Transformer Engine @d0067d0da pytorch/ops/fused/grouped_mlp.py;
 // Megatron-LM @d98e8a64dd experts.py, _make_fused_ops).
 bool is_one_expert_kernel(const Workload& w) {
-  return w.step_is_graph && !w.pads_experts && w.framework.kernels == KernelStyle::fused &&
+  return w.step_is_graph && !w.pads_experts && w.framework.layers.kernels == KernelStyle::fused &&
          (w.compute == DType::mxfp8 || w.compute == DType::nvfp4);
 }
 
 bool multiplies_by_torch(const GraphBuilder& b) {
-  return b.workload().framework.torch_grouped_products && !in_turn(b) &&
+  return b.workload().framework.experts.torch_grouped_products && !in_turn(b) &&
          bytes_per_element(expert_dtype(b.workload())) >= 2.0 && !b.own_code().feeds_all_experts;
 }
 
@@ -57,7 +57,7 @@ bool multiplies_by_torch(const GraphBuilder& b) {
 int row_multiple(const Workload& w, DType dtype) {
   if (bytes_per_element(dtype) >= 2.0) return 1;
   if (is_one_expert_kernel(w)) return 256;
-  if (dtype == DType::nvfp4) return w.framework.kernels == KernelStyle::fused ? 128 : 32;
+  if (dtype == DType::nvfp4) return w.framework.layers.kernels == KernelStyle::fused ? 128 : 32;
   return dtype == DType::mxfp8 ? 32 : 16;
 }
 
@@ -94,12 +94,13 @@ ExpertShape expert_shape(const GraphBuilder& b) {
 int row_copies(const GraphBuilder& b, const ExpertShape& s, bool back) {
   const Workload& w = b.workload();
   const Framework& f = w.framework;
-  const bool spread = b.plan().expert > 1 || f.moves_rows_by_maps;
-  const bool sorts = spread && !f.dispatches_once && s.local > 1;
-  const bool wants_more = row_multiple(w, s.dtype) > 1 && f.kernels == KernelStyle::fused;
-  const bool laid_out =
-      (f.dispatches_once && f.dispatches_by_map) || (w.pads_experts && s.padded == s.routed);
-  return 1 + (sorts && (!back || f.weighs_rows_apart) ? 1 : 0) + (wants_more && !laid_out ? 1 : 0);
+  const bool spread = b.plan().expert > 1 || f.experts.moves_rows_by_maps;
+  const bool sorts = spread && !f.experts.dispatches_once && s.local > 1;
+  const bool wants_more = row_multiple(w, s.dtype) > 1 && f.layers.kernels == KernelStyle::fused;
+  const bool laid_out = (f.experts.dispatches_once && f.experts.dispatches_by_map) ||
+                        (w.pads_experts && s.padded == s.routed);
+  return 1 + (sorts && (!back || f.experts.weighs_rows_apart) ? 1 : 0) +
+         (wants_more && !laid_out ? 1 : 0);
 }
 
 }  // namespace shardwise

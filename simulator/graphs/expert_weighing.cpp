@@ -25,8 +25,8 @@ std::vector<Kernel> own_operators(double singly, int launches, double elements, 
 // gradient's copy widen, and so do backward's products with b and p.
 TensorIndex add_weighted_bias(GraphBuilder& b, TensorIndex x, std::int64_t elements, int experts) {
   const Workload& w = b.workload();
-  if (!w.model.biases.experts || !w.framework.weighs_expert_bias || w.step_is_graph) return x;
-  const bool wide = w.framework.dispatches_once;
+  if (!w.model.biases.experts || !w.framework.experts.weighs_bias || w.step_is_graph) return x;
+  const bool wide = w.framework.experts.dispatches_once;
   const auto n = static_cast<double>(elements);
   Operator op;
   op.name = "expert_bias";
@@ -56,7 +56,7 @@ TensorIndex add_weighted_bias(GraphBuilder& b, TensorIndex x, std::int64_t eleme
 // (Transformer Engine's ScaledClampedQGeGLU).
 TensorIndex clamp_activation(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
   const Workload& w = b.workload();
-  if (!w.model.biases.experts || !w.framework.weighs_expert_bias || w.step_is_graph) return up;
+  if (!w.model.biases.experts || !w.framework.experts.weighs_bias || w.step_is_graph) return up;
   const auto n = static_cast<double>(elements);
   const TensorIndex out = b.tensor("expert_clamp", 2 * elements);
   Operator op;
@@ -73,7 +73,7 @@ TensorIndex clamp_activation(GraphBuilder& b, TensorIndex up, std::int64_t eleme
 
 bool adds_bias_alone(const GraphBuilder& b) {
   const Workload& w = b.workload();
-  return w.model.biases.experts && !w.framework.weighs_expert_bias && b.eager();
+  return w.model.biases.experts && !w.framework.experts.weighs_bias && b.eager();
 }
 
 // A bias for each row, then the sum (transformers 5.23.0 src/transformers/integrations/moe.py,
@@ -134,7 +134,7 @@ TensorIndex weigh_rows(GraphBuilder& b, TensorIndex rows, TensorIndex scores,
                        std::int64_t elements) {
   const auto n = static_cast<double>(elements);
   const Framework& f = b.workload().framework;
-  if (f.compiles_dispatch && f.kernels == KernelStyle::compiled)
+  if (f.experts.compiles_dispatch && f.layers.kernels == KernelStyle::compiled)
     return b.pointwise("weighted_rows", {rows, scores}, {rows, scores}, elements, 4 * n, 6 * n, 1);
   const Bytes wide(4 * elements);
   Operator op;

@@ -44,9 +44,9 @@ bool GraphBuilder::is_stream_or_normed(TensorIndex t) const {
 void GraphBuilder::sum_gradients() {
   const Framework& f = workload_.framework;
   const bool at_once =
-      (f.kernels == KernelStyle::fused && !f.runs_transformers) || fuses_adapters();
-  if (at_once && f.norms_add_residual) return;
-  const bool compiled = f.kernels == KernelStyle::compiled;
+      (f.layers.kernels == KernelStyle::fused && !f.layers.runs_transformers) || fuses_adapters();
+  if (at_once && f.layers.norms_add_residual) return;
+  const bool compiled = f.layers.kernels == KernelStyle::compiled;
   std::vector<bool> arrived(graph_.tensors.size(), false);
   for (std::size_t i = graph_.operators.size(); i-- > 0;) {
     Operator& op = graph_.operators[i];

@@ -12,8 +12,8 @@ namespace shardwise {
 
 bool adds_gradient(const Workload& w, const ParallelPlan& plan) {
   const Framework& f = w.framework;
-  if (f.gradient_fusion || reduces_every_microbatch(f, plan)) return false;
-  return plan.microbatches > 1 || f.gradient_life == GradientLife::persistent;
+  if (f.gradients.fusion || reduces_every_microbatch(f, plan)) return false;
+  return plan.microbatches > 1 || f.gradients.life == GradientLife::persistent;
 }
 
 GraphBuilder::GraphBuilder(const Workload& workload, const ParallelPlan& plan, bool trainable_base)
@@ -25,13 +25,13 @@ GraphBuilder::GraphBuilder(const Workload& workload, const ParallelPlan& plan, b
       tokens_(plan.microbatch * workload.tokens_per_sample() / plan.context),
       sequence_tokens_(plan.sequence_parallel ? tokens_ / plan.tensor : tokens_),
       element_(workload.activation_dtype() == DType::fp32 ||
-                       (returns_wide_ && !workload.framework.autocast)
+                       (returns_wide_ && !workload.framework.formats.autocast)
                    ? 4
                    : 2),
       stream_element_(widens_stream(workload, plan) ? 4 : element_),
       casts_weights_(casts_weights(workload, plan)),
       follows_input_(returns_wide_ && element_ == 4 &&
-                     workload.framework.quantized_linear_follows_input) {}
+                     workload.framework.quantized.linear_follows_input) {}
 
 TensorIndex GraphBuilder::gathered_bytes(std::int64_t bytes, MemoryCategory category) {
   const TensorIndex t = tensor_bytes("gathered", bytes, category, 0);
@@ -75,7 +75,7 @@ Operator& GraphBuilder::add(Operator op) {
 LayerGraph GraphBuilder::finish(TensorIndex output) {
   graph_.output = output;
   sum_gradients();
-  if (workload_.framework.lays_out_results) lay_out_results(graph_);
+  if (workload_.framework.layers.lays_out_results) lay_out_results(graph_);
   for (const Operator& op : graph_.operators)
     for (TensorIndex t : op.saves) {
       Tensor& saved = graph_.tensors[static_cast<std::size_t>(t)];
@@ -88,7 +88,7 @@ LayerGraph GraphBuilder::finish(TensorIndex output) {
 // Parameters in the order of their modules, as many in a message as make a bucket (DeepSpeed
 // @edaa722126 runtime/zero/partitioned_param_coordinator.py, fetch_sub_module).
 void GraphBuilder::count_fetches(std::int64_t elements, std::int64_t times) {
-  const std::int64_t bucket = workload_.framework.fetch_elements;
+  const std::int64_t bucket = workload_.framework.sharding.fetch_elements;
   for (std::int64_t i = 0; bucket > 0 && i < times; ++i) {
     fetched_ += elements;
     if (fetched_ < bucket) continue;
@@ -150,7 +150,7 @@ TensorIndex GraphBuilder::gather_sequence(TensorIndex x, std::int64_t width, boo
   const Bytes sent(quantizable && gathers_narrow() ? tokens_ * width : gathered.value);
   const bool async = plan_.async_tensor && !scales_rows();
   const bool behind_weight_gradient =
-      async || (trains_base_ && workload_.framework.overlap_tensor_backward);
+      async || (trains_base_ && workload_.framework.parallel.overlap_tensor_backward);
   if (!plan_.sequence_parallel) {
     // Every TP rank holds the whole tensor; its gradient is summed before the producer's backward.
     if (!graph_.operators.empty())
@@ -159,7 +159,7 @@ TensorIndex GraphBuilder::gather_sequence(TensorIndex x, std::int64_t width, boo
           CommWork{Collective::all_reduce, gathered, CommAxis::tensor, behind_weight_gradient});
     return x;
   }
-  const bool kept = workload_.framework.keeps_gather_buffers;  // see run_buffers.cpp
+  const bool kept = workload_.framework.parallel.keeps_gather_buffers;  // see run_buffers.cpp
   const TensorIndex out = tensor_bytes("gathered_sequence", kept ? 0 : sent.value,
                                        MemoryCategory::communication, gathered.value);
   Operator op;
@@ -181,7 +181,7 @@ TensorIndex GraphBuilder::gather_sequence(TensorIndex x, std::int64_t width, boo
 // which the other one lives (PyTorch 2.4 torch/distributed/_functional_collectives.py,
 // all_gather_tensor and reduce_scatter_tensor: torch.cat of torch.chunk).
 void GraphBuilder::copy_along_sequence(Operator& op, Bytes forward, Bytes backward) const {
-  if (!workload_.framework.dtensor_parallel || plan_.async_tensor) return;
+  if (!workload_.framework.parallel.dtensor || plan_.async_tensor) return;
   op.forward.push_back(traffic(2.0 * as_double(forward.value), 1));
   op.backward.push_back(traffic(2.0 * as_double(backward.value), 1));
   op.forward_temporary += forward;
@@ -192,7 +192,7 @@ void GraphBuilder::copy_along_sequence(Operator& op, Bytes forward, Bytes backwa
 // fx_graph_cse), but the gradients that are scattered differ.
 TensorIndex GraphBuilder::gathered_again(TensorIndex gathered, TensorIndex source,
                                          std::int64_t width) {
-  if (tensor_ == 1 || !workload_.framework.exchanges_per_linear) return gathered;
+  if (tensor_ == 1 || !workload_.framework.parallel.exchanges_per_linear) return gathered;
   if (eager() || !plan_.sequence_parallel) return gather_sequence(source, width);
   const CommWork scatter{Collective::reduce_scatter, Bytes(tokens_ * width * element_),
                          CommAxis::tensor, false};
@@ -210,7 +210,8 @@ TensorIndex GraphBuilder::reduce_partial(TensorIndex x, std::int64_t width) {
     return x;
   }
   const TensorIndex out = tensor("reduced_sequence", sequence_tokens_ * width);
-  if (workload_.framework.keeps_gather_buffers)  // its gradient is gathered into one of them
+  if (workload_.framework.parallel
+          .keeps_gather_buffers)  // its gradient is gathered into one of them
     graph_.tensors[static_cast<std::size_t>(x)].gradient_bytes = 0;
   Operator op;
   op.name = "reduce_sequence";
@@ -238,11 +239,11 @@ bool GraphBuilder::was_gathered(TensorIndex x) const {
 GraphBuilder::Accumulation GraphBuilder::accumulation() const {
   if (!adds_gradient(workload_, plan_)) return {};
   const Framework& f = workload_.framework;
-  const double made = as_double(gradient_element()), kept = bytes_per_element(f.gradient_dtype);
+  const double made = as_double(gradient_element()), kept = bytes_per_element(f.gradients.dtype);
   Accumulation a{made + 2 * kept, 1};
-  const bool stays = f.gradient_copy_life == GradientCopyLife::run;
-  if (f.gradient_life != GradientLife::persistent || !f.gradient_copy_while_accumulating ||
-      !(stays || f.gradient_copy_life == GradientCopyLife::next_backward))
+  const bool stays = f.gradients.copy_life == GradientCopyLife::run;
+  if (f.gradients.life != GradientLife::persistent || !f.gradients.copy_while_accumulating ||
+      !(stays || f.gradients.copy_life == GradientCopyLife::next_backward))
     return a;
   a.bytes += 2 * kept;
   a.kernels += 1;
@@ -267,8 +268,8 @@ void GraphBuilder::cast_weights(Operator& op, std::int64_t elements, int tensors
 // Paddle's operator before a column-parallel product hands on a copy, whose gradient is summed over
 // the tensor ranks (PaddlePaddle/Paddle 2.6 paddle/fluid/operators/collective/c_identity_op.h).
 TensorIndex GraphBuilder::own_copy(const LinearSpec& spec, TensorIndex x, std::int64_t elements) {
-  if (!workload_.framework.copies_linear_inputs || tensor_ == 1 || spec.cut != Cut::columns ||
-      plan_.sequence_parallel)
+  if (!workload_.framework.parallel.copies_linear_inputs || tensor_ == 1 ||
+      spec.cut != Cut::columns || plan_.sequence_parallel)
     return x;
   const double moved = 2 * as_double(elements * element_);
   const TensorIndex copy = pointwise("input_copy", {x}, {}, elements, moved, 0, 1);
@@ -311,9 +312,9 @@ bool left_in_16_bits(const Workload& w, std::string_view linear) {
 void GraphBuilder::keep_quantized_input(Operator& op, TensorIndex input) {
   const Framework& f = workload_.framework;
   const bool eight_bits = workload_.adapter.base == Quantization::int8;
-  if (trains_base_ || (!f.quantized_linear_keeps_input && !eight_bits)) return;
+  if (trains_base_ || (!f.quantized.linear_keeps_input && !eight_bits)) return;
   op.saves = {input};
-  outlive(input, f.checkpoints_miss_context || (eight_bits && !f.reentrant_checkpoints));
+  outlive(input, f.recompute.checkpoints_miss_context || (eight_bits && !f.recompute.reentrant));
 }
 
 // Inductor may pad what it compiles. Of the operands that it would copy, weights are read in the
@@ -324,8 +325,8 @@ void GraphBuilder::keep_quantized_input(Operator& op, TensorIndex input) {
 // 101915). Casts and gathers may stand before a product.
 void GraphBuilder::let_pad(Operator& op, const LinearSpec& spec, std::int64_t rows) const {
   const Framework& f = workload_.framework;
-  if (f.kernels != KernelStyle::compiled || f.leaves_odd_lengths) return;
-  if (spec.outside_layers && !f.compiles_whole_model) return;
+  if (f.layers.kernels != KernelStyle::compiled || f.layers.leaves_odd_lengths) return;
+  if (spec.outside_layers && !f.layers.compiles_whole_model) return;
   const auto let = [](std::vector<Kernel>& pass, std::int64_t transposes, std::int64_t copies) {
     for (Kernel& k : pass)
       if (auto* gemm = std::get_if<GemmWork>(&k);
@@ -339,7 +340,7 @@ void GraphBuilder::let_pad(Operator& op, const LinearSpec& spec, std::int64_t ro
   const std::int64_t weights = (spec.cut == Cut::rows ? spec.in / tensor_ : spec.in) * out;
   const bool in_line = out * element_ % 16 == 0 && rows * element_ % 16 == 0;
   let(op.forward, weights, 0);
-  let(op.backward, 0, f.autocast ? 0 : weights);
+  let(op.backward, 0, f.formats.autocast ? 0 : weights);
   let(op.backward_weight, in_line ? 0 : rows * out, 0);
 }
 
@@ -371,24 +372,24 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
   if (narrow) cast_operands(op, x, {rows, in, out});
   TensorIndex kept = x;
   for (const auto& [gathered, shard] : gathered_from_)
-    if (gathered == x && workload_.framework.regathers_sequence) kept = shard;
+    if (gathered == x && workload_.framework.parallel.regathers_sequence) kept = shard;
   if (trains_base_) {
     if (kept != x) {
       const Bytes again(rows * in * (narrow && gathers_narrow() ? 1 : element_));
       gather_again(op, graph_.operators, x, again);
     }
-    if (narrow && workload_.framework.kernels == KernelStyle::fused) {
+    if (narrow && workload_.framework.layers.kernels == KernelStyle::fused) {
       // Transformer Engine keeps the narrow copy that the weight gradient reads.
       save_narrow(op, kept, in * out);
     } else {
       op.saves = {kept};
     }
     op.backward_weight.push_back(weight_gradient(in, out, rows, dtype));
-    std::get<GemmWork>(op.backward_weight.back()).accumulate = workload_.framework.gradient_fusion;
+    std::get<GemmWork>(op.backward_weight.back()).accumulate = workload_.framework.gradients.fusion;
     op.weight_gradient_elements = in * out + bias;
     // The bias's gradient sums that of the output over the tokens, in a kernel of its own where the
     // weight gradient's product does not do it on the way.
-    if (bias > 0 && !workload_.framework.gradient_fusion)
+    if (bias > 0 && !workload_.framework.gradients.fusion)
       op.backward_weight.push_back(
           traffic(as_double(rows * out * element_), 1, MemoryAccess::reduction));
     if (const Accumulation each = accumulation(); each.kernels > 0)
@@ -424,8 +425,8 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
 TensorIndex GraphBuilder::residual_add(TensorIndex x, TensorIndex branch, std::int64_t elements) {
   // Fused into the norm that follows, which reads the sum there: one kernel and a read less.
   const Framework& f = workload_.framework;
-  const bool by_norm = f.kernels == KernelStyle::compiled || f.norms_add_residual;
-  const bool fused = !eager() && by_norm && !f.adds_bias_apart;
+  const bool by_norm = f.layers.kernels == KernelStyle::compiled || f.layers.norms_add_residual;
+  const bool fused = !eager() && by_norm && !f.layers.adds_bias_apart;
   const TensorIndex out = stream_tensor("residual", elements);
   Operator op;
   op.name = "residual_add";
@@ -433,7 +434,7 @@ TensorIndex GraphBuilder::residual_add(TensorIndex x, TensorIndex branch, std::i
   op.outputs = {out};
   const double read = as_double(bytes_of(x) + bytes_of(branch));
   MemoryWork sum = fused ? traffic(read, 0) : traffic(read + as_double(bytes_of(out)), 1);
-  sum.plain = f.kernels == KernelStyle::fused;
+  sum.plain = f.layers.kernels == KernelStyle::fused;
   op.forward = {sum};
   // A branch of 16 bits gets a copy of the wider stream's gradient.
   if (bytes_of(branch) < bytes_of(out))
@@ -445,7 +446,7 @@ TensorIndex GraphBuilder::residual_add(TensorIndex x, TensorIndex branch, std::i
 }
 
 TensorIndex GraphBuilder::with_bias(TensorIndex x, std::int64_t elements, bool biased) {
-  if (!biased || !workload_.framework.adds_bias_apart) return x;
+  if (!biased || !workload_.framework.layers.adds_bias_apart) return x;
   const TensorIndex out =
       pointwise("bias", {x}, {}, elements, 2 * as_double(element_ * elements), 0, 1);
   last().backward.clear();
@@ -454,7 +455,7 @@ TensorIndex GraphBuilder::with_bias(TensorIndex x, std::int64_t elements, bool b
 }
 
 TensorIndex GraphBuilder::dropout(TensorIndex x, std::int64_t elements) {
-  if (!workload_.hidden_dropout && !workload_.framework.keeps_dropout_masks) return x;
+  if (!workload_.hidden_dropout && !workload_.framework.layers.keeps_dropout_masks) return x;
   const double e = as_double(element_);
   const TensorIndex mask = tensor_bytes("dropout_mask", elements, MemoryCategory::temporaries, 0);
   const TensorIndex out = tensor("dropout", elements);

@@ -129,7 +129,7 @@ class GraphBuilder {
   const Workload& workload() const { return workload_; }
   const ParallelPlan& plan() const { return plan_; }
   bool trains_base() const { return trains_base_; }
-  bool eager() const { return workload_.framework.kernels == KernelStyle::eager; }
+  bool eager() const { return workload_.framework.layers.kernels == KernelStyle::eager; }
   ModelCode own_code() const { return workload_.own_code(); }
 
   // The tensor that the layer before hands over, [Ts, h].
@@ -178,7 +178,7 @@ class GraphBuilder {
   // the end of the backward pass (`from_forward`) or longer (OutputLife).
   void outlive(TensorIndex t, bool from_forward = false) {
     graph_.tensors[static_cast<std::size_t>(t)].outlives =
-        from_forward || workload_.framework.output_life != OutputLife::backward;
+        from_forward || workload_.framework.loss.output_life != OutputLife::backward;
   }
   void categorize(TensorIndex t, MemoryCategory category) {
     graph_.tensors[static_cast<std::size_t>(t)].category = category;
@@ -213,7 +213,7 @@ class GraphBuilder {
     return graph_.tensors[static_cast<std::size_t>(t)].bytes;
   }
 
-  // Whether a linear and its adapter are one function (Framework::fuses_adapters).
+  // Whether a linear and its adapter are one function (FrameworkAdapters::fused).
   bool fuses_adapters() const;
 
   // The weight of experts that are one tensor, their adapter added (sums_expert_adapters).

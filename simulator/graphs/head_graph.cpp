@@ -21,7 +21,7 @@ struct Logits {
 // Rows whose logits have a gradient at one time: those of a slice where head and loss go by slices.
 std::int64_t gradient_rows(const GraphBuilder& b, const Logits& l) {
   const Workload& w = b.workload();
-  const std::optional<int> slice = w.framework.head_slice;
+  const std::optional<int> slice = w.framework.loss.head_slice;
   if (!slice || w.trains_base()) return l.rows;
   return std::min(l.rows, std::int64_t{*slice} * b.plan().microbatch * w.sequences_per_sample);
 }
@@ -103,8 +103,8 @@ TensorIndex nll_in_fp32(GraphBuilder& b, const Logits& l, TensorIndex log_softma
 void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   const Framework& f = b.workload().framework;
   TensorIndex wide = l.half;
-  const bool narrow = f.autocast && f.loss_under_autocast && b.element() == 2;
-  const bool upcasts = f.loss_upcasts && b.element() == 2 && !narrow;
+  const bool narrow = f.formats.autocast && f.loss.under_autocast && b.element() == 2;
+  const bool upcasts = f.loss.upcasts && b.element() == 2 && !narrow;
   const int copies = upcasts ? (extra_copy ? 2 : 1) : 0;
   const std::int64_t e = upcasts ? 4 : b.element();
   for (int i = 0; i < copies; ++i) {
@@ -113,8 +113,8 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
     std::get<MemoryWork>(cast.forward.front()).singly = i == 0 ? l.rows * l.width : 0;
     cast.inputs = {wide};
     cast.outputs = {next};
-    if (i == 0 && f.output_holds_logits) {
-      cast.saves = {f.upcasts_in_loss ? l.half : next};
+    if (i == 0 && f.loss.output_holds_logits) {
+      cast.saves = {f.loss.upcasts_itself ? l.half : next};
       b.outlive(cast.saves.front(), true);
     }
     cast.passes_gradient = i > 0;
@@ -122,32 +122,33 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
     wide = next;
   }
   // Slices go back one by one: each lets its log-softmax go and leaves as long a gradient.
-  const TensorIndex log_softmax = logit_tensor(b, "log_softmax", l, e, f.loss_takes_slices ? 0 : e);
+  const TensorIndex log_softmax = logit_tensor(b, "log_softmax", l, e, f.loss.takes_slices ? 0 : e);
   const double width = static_cast<double>(e);
   Operator op = loss_operator("log_softmax", l, row_passes(l.width * e) * width, 4 * width, 1);
-  if (f.plain_softmax) run_plain_log_softmax(op, as_double(l.rows * l.width), width);
+  if (f.attention.plain_softmax) run_plain_log_softmax(op, as_double(l.rows * l.width), width);
   // The forward function still has its 16-bit logits, unless the cast has kept them.
-  const std::int64_t named = upcasts && f.upcasts_in_loss && !f.output_holds_logits ? 2 : 0;
-  op.forward_temporary = Bytes((e * f.loss_fp32_temporaries + named) * l.rows * l.width);
+  const std::int64_t named =
+      upcasts && f.loss.upcasts_itself && !f.loss.output_holds_logits ? 2 : 0;
+  op.forward_temporary = Bytes((e * f.loss.fp32_temporaries + named) * l.rows * l.width);
   op.temporary_category = MemoryCategory::logits;
   op.inputs = {wide};
   op.outputs = {log_softmax};
   op.saves = {log_softmax};
-  if (!upcasts && f.output_holds_logits) {
+  if (!upcasts && f.loss.output_holds_logits) {
     op.saves.push_back(wide);
     b.outlive(wide, true);
   }
-  const OutputLife life = f.output_life;
+  const OutputLife life = f.loss.output_life;
   op.ends_output = life == OutputLife::next_output;
   Operator pick = loss_operator("nll_loss", l, 0, narrow ? 4 : width, 1);
-  if (table_ranks(b.workload(), b.plan()) > 1 && f.dtensor_parallel)
+  if (table_ranks(b.workload(), b.plan()) > 1 && f.parallel.dtensor)
     cut_log_softmax(l, e, op, pick);
   b.add(std::move(op));
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
   pick.ends_output = life == OutputLife::next_loss;
   pick.inputs = {narrow ? nll_in_fp32(b, l, log_softmax) : log_softmax};
   if (narrow) pick.saves = pick.inputs;
-  if (b.workload().framework.z_loss) pick.inputs.push_back(log_z(b, l, wide, e));
+  if (b.workload().framework.loss.z_loss) pick.inputs.push_back(log_z(b, l, wide, e));
   pick.outputs = {loss};
   b.add(std::move(pick));
 }
@@ -198,8 +199,8 @@ MemoryWork joined_slices(const Logits& l, std::int64_t each, std::int64_t slices
 // free once it is made, and it lives beside the softmax until the loss is known.
 void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
   const Framework& f = b.workload().framework;
-  const bool compiled = f.compiles_loss_alone;
-  const bool cast = f.returns_fp32_logits && b.element() == 2;
+  const bool compiled = f.loss.compiled_alone;
+  const bool cast = f.loss.returns_fp32_logits && b.element() == 2;
   const TensorIndex read = cast ? upcast_logits(b, l) : l.half;
   const TensorIndex softmax = logit_tensor(b, "softmax_fp32", l, 4, 0);
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
@@ -212,17 +213,17 @@ void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
   op.in_place_gradient = cast;
   // One slice of whole logits after another: its copies go, its softmax stays, and its gradient
   // is written into zeros as long as all of them and of their format, beside their sum.
-  const std::int64_t slice = std::min<std::int64_t>(l.rows, f.loss_slice_tokens.value_or(l.rows));
+  const std::int64_t slice = std::min<std::int64_t>(l.rows, f.loss.slice_tokens.value_or(l.rows));
   const std::int64_t each = cast ? 4 : b.element();
   if (compiled) op.backward_temporary = Bytes((4 + 2) * slice * l.width);
   if (slice < l.rows) {
     op.backward_temporary += Bytes(each * l.rows * l.width);
     op.backward.push_back(joined_slices(l, each, (l.rows + slice - 1) / slice));
   }
-  const bool joined = f.joins_context_logits && b.plan().context > 1;
+  const bool joined = f.loss.joins_context_logits && b.plan().context > 1;
   op.forward_temporary =
-      Bytes(4 * l.width * (slice * f.loss_fp32_temporaries + (joined ? l.rows : 0)));
-  op.forward_temporaries = std::max(1, f.loss_fp32_temporaries + (joined ? 1 : 0));
+      Bytes(4 * l.width * (slice * f.loss.fp32_temporaries + (joined ? l.rows : 0)));
+  op.forward_temporaries = std::max(1, f.loss.fp32_temporaries + (joined ? 1 : 0));
   op.temporary_category = MemoryCategory::logits;
   op.forward.insert(op.forward.end(), table_ranks(b.workload(), b.plan()) > 1 ? 3 : 0,
                     CommWork{Collective::all_reduce, Bytes(4 * l.rows), CommAxis::tensor, false});
@@ -235,7 +236,7 @@ void vocab_parallel_loss(GraphBuilder& b, const Logits& l) {
 // it gets an fp32 copy beside the model's own (transformers 5.16.1 loss_utils.py, ForCausalLMLoss).
 void fused_loss(GraphBuilder& b, const Logits& l) {
   const double e = static_cast<double>(b.element());
-  const bool wide = b.workload().framework.loss == LossKind::fused_fp32 && b.element() == 2;
+  const bool wide = b.workload().framework.loss.kind == LossKind::fused_fp32 && b.element() == 2;
   const TensorIndex read = wide ? upcast_logits(b, l) : l.half;
   const TensorIndex loss = b.tensor_bytes("loss", 4, MemoryCategory::logits, 4);
   Operator op = wide ? loss_operator("fused_cross_entropy", l, 12, 8, 1)
@@ -245,7 +246,7 @@ void fused_loss(GraphBuilder& b, const Logits& l) {
   op.saves = {read};
   op.in_place_gradient = true;
   // The output of a wrapped forward function goes to fp32 when the loss is known.
-  const int copies = b.workload().framework.loss_fp32_temporaries;
+  const int copies = b.workload().framework.loss.fp32_temporaries;
   const std::int64_t logits = l.rows * l.width;
   op.forward_temporary = Bytes((4 * copies + (wide ? 2 : 0)) * logits);
   op.temporary_category = MemoryCategory::logits;
@@ -282,23 +283,25 @@ void compiled_loss(GraphBuilder& b, const Logits& l) {
   op.inputs = {l.half};
   op.outputs = {loss};
   op.saves = {l.half};
-  if (f.returns_logits && !(f.runs_transformers && b.workload().model.code.loss_ends_graph)) {
+  if (f.loss.returns_logits &&
+      !(f.layers.runs_transformers && b.workload().model.code.loss_ends_graph)) {
     const Bytes zeros(b.element() * l.rows * l.width);
     op.backward.push_back(MemoryWork{Bytes(2 * zeros.value), 1, MemoryAccess::streaming});
     op.backward_temporary = Bytes(2 * zeros.value);  // and the gradient, while it is made
     op.backward_temporaries = 2;
     op.temporary_category = MemoryCategory::logits;
-    if (f.output_holds_logits) b.outlive(l.half, true);
-    op.ends_output = f.output_life != OutputLife::backward;
+    if (f.loss.output_holds_logits) b.outlive(l.half, true);
+    op.ends_output = f.loss.output_life != OutputLife::backward;
   }
-  if (f.scatters_labels) scatter_labels(op, l, f.autocast || f.loss_upcasts ? 4 : b.element());
+  if (f.loss.scatters_labels)
+    scatter_labels(op, l, f.formats.autocast || f.loss.upcasts ? 4 : b.element());
   b.add(std::move(op));
 }
 
 // The loss from the logits, as the framework computes it.
 TensorIndex add_loss(GraphBuilder& b, const Logits& l) {
   const Framework& f = b.workload().framework;
-  switch (f.loss) {
+  switch (f.loss.kind) {
     case LossKind::vocab_parallel:
       vocab_parallel_loss(b, l);
       break;
@@ -311,10 +314,10 @@ TensorIndex add_loss(GraphBuilder& b, const Logits& l) {
         compiled_loss(b, l);
       else
         dense_loss(b, b.workload().model.caps_logits ? capped(b, l) : l,
-                   f.loss == LossKind::dense_fp32_output);
+                   f.loss.kind == LossKind::dense_fp32_output);
       break;
   }
-  if (const LoggedLogits& log = f.logged_logits; log.bytes > 0)
+  if (const LoggedLogits& log = f.loss.logged; log.bytes > 0)
     b.last().forward.push_back(traffic(log.bytes * as_double(l.rows * l.width),
                                        log.launches(l.rows), MemoryAccess::reduction));
   return b.last().outputs.back();
@@ -330,21 +333,21 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
   const std::int64_t rows = b.tokens();
   if (m.norms.final) x = b.norm("final_norm", x, b.sequence_tokens(), m.hidden);
   // A whole head's gradient of its input is whole on every rank: nothing is summed.
-  if (!w.framework.whole_tables || b.plan().sequence_parallel)
+  if (!w.framework.parallel.whole_tables || b.plan().sequence_parallel)
     x = b.gather_sequence(x, m.hidden, false);
   if (w.preference != nullptr && w.preference->scores)
     return add_loss(b, {rows, 1, b.linear({"score", m.hidden, 1}, x, rows)});
   if (m.embed_dim) x = b.linear({"project_out", m.hidden, width}, x, rows);
-  const LossKind kind = w.framework.loss;
+  const LossKind kind = w.framework.loss.kind;
   if (kind == LossKind::chunked || kind == LossKind::fused_linear)
     return sliced_head(b, x, vocab, width, tied_here);
   if (kind == LossKind::cut) return cut_head(b, x, vocab, width, tied_here);
 
-  const bool adapted = w.framework.adapts_head && w.adapter.targets.lm_head;
-  const bool quantized = w.framework.quantizes_head && !tied_here && !trained;
+  const bool adapted = w.framework.adapters.on_head && w.adapter.targets.lm_head;
+  const bool quantized = w.framework.quantized.head && !tied_here && !trained;
   const std::int64_t ranks = table_ranks(w, b.plan());
-  const Cut cut = w.framework.whole_tables ? Cut::none : Cut::columns;
-  const bool narrow = w.framework.narrow_head && w.compute == DType::mxfp8;
+  const Cut cut = w.framework.parallel.whole_tables ? Cut::none : Cut::columns;
+  const bool narrow = w.framework.narrow.head && w.compute == DType::mxfp8;
   LinearSpec head{"lm_head", width, vocab, cut, m.biases.lm_head, adapted, quantized, narrow};
   head.outside_layers = true;
   const TensorIndex half = b.linear(head, x, rows);
@@ -354,7 +357,7 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
     if (trained) {
       const std::int64_t shared = width * (vocab / ranks);
       b.last().backward_temporary += Bytes(shared * b.element());
-      if (!w.framework.gradient_fusion)
+      if (!w.framework.gradients.fusion)
         b.last().backward_weight.push_back(
             traffic(3 * as_double(shared * b.gradient_element()), 1));
     }
@@ -362,7 +365,7 @@ TensorIndex add_head(GraphBuilder& b, TensorIndex x, bool tied_here) {
   const Logits logits{rows, vocab / ranks, half};
   b.categorize(half, MemoryCategory::logits);
   b.resize_gradient(half, gradient_rows(b, logits) * logits.width * b.element());
-  if (!w.framework.gathers_logits || ranks == 1) return add_loss(b, logits);
+  if (!w.framework.loss.gathers_logits || ranks == 1) return add_loss(b, logits);
   Logits all{rows, vocab, 0};
   all.half = gathered_logits(b, half, rows * vocab, gradient_rows(b, all) * vocab);
   return add_loss(b, all);

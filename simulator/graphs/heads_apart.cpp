@@ -12,7 +12,7 @@ constexpr int score_kernels_forward = 5, score_kernels_backward = 4;
 // What those of one head are beside the products.
 int score_kernels(const GraphBuilder& b, bool forward) {
   const Workload& w = b.workload();
-  const int casts = w.framework.autocast && b.element() == 2 ? 2 : 0;
+  const int casts = w.framework.formats.autocast && b.element() == 2 ? 2 : 0;
   return (forward ? score_kernels_forward : score_kernels_backward) + casts +
          (w.attention_dropout ? 1 : 0);
 }

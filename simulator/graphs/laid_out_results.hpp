@@ -1,4 +1,4 @@
-// Programs that lay their buffers out before they run (Framework::lays_out_results): whatever an
+// Programs that lay their buffers out before they run (FrameworkLayers::lays_out_results): whatever an
 // operator makes has memory of its own for the whole step, and so has a gradient of each.
 #pragma once
 

@@ -5,13 +5,14 @@
 
 namespace shardwise {
 int table_ranks(const Workload& w, const ParallelPlan& plan) {
-  return w.framework.whole_tables ? 1 : plan.tensor;
+  return w.framework.parallel.whole_tables ? 1 : plan.tensor;
 }
 
 std::int64_t padded_vocabulary(const Workload& w, const ParallelPlan& plan) {
   const std::int64_t ranks = table_ranks(w, plan);
-  const std::int64_t multiple =
-      w.framework.pads_vocabulary ? w.framework.vocabulary_multiple * ranks : ranks;
+  const std::int64_t multiple = w.framework.parallel.pads_vocabulary
+                                    ? w.framework.parallel.vocabulary_multiple * ranks
+                                    : ranks;
   return (w.model.vocab + multiple - 1) / multiple * multiple;
 }
 
@@ -65,7 +66,7 @@ TensorIndex passed_by(GraphBuilder& b, TensorIndex x, TensorIndex branch, std::i
   const bool both = b.workload().model.norms.feed_residual;
   const double n = bytes_of_elements(b, elements);
   if (both) x = b.pointwise("scaled_residual", {x}, {}, elements, 2 * n, 2 * n, 1);
-  if (both || b.own_code().scales_branches || b.workload().framework.scales_branches)
+  if (both || b.own_code().scales_branches || b.workload().framework.layers.scales_branches)
     branch = b.pointwise("scaled_branch", {branch}, {}, elements, 2 * n, 2 * n, 1);
   return b.residual_add(x, branch, elements);
 }

@@ -70,7 +70,7 @@ void write_out(GraphBuilder& b, const BlockShape& s, Operator& op) {
 }
 
 TensorIndex linear_attention(GraphBuilder& b, TensorIndex act, const BlockShape& s) {
-  const bool loops = b.eager() && b.workload().framework.runs_transformers;
+  const bool loops = b.eager() && b.workload().framework.layers.runs_transformers;
   const TensorIndex out = b.tensor("lightning", s.elements());
   Operator op;
   op.name = "lightning_attention";

@@ -5,7 +5,7 @@ namespace shardwise {
 double row_passes(std::int64_t row_bytes) { return row_bytes < 48 * 1024 ? 2 : 4; }
 
 bool is_loss_compiled(const Framework& f) {
-  return f.compiles_loss_alone || (f.compiles_loss && f.kernels == KernelStyle::compiled);
+  return f.loss.compiled_alone || (f.loss.compiled && f.layers.kernels == KernelStyle::compiled);
 }
 
 LossTraffic cross_entropy_traffic(std::int64_t width, std::int64_t each, bool widens) {

@@ -74,7 +74,7 @@ double scan_backward_bytes(const GraphBuilder& b, const ScanShape& s) {
 
 // Whether the norm and the projection back are part of the scan's own function.
 bool scan_projects(const GraphBuilder& b) {
-  return b.eager() && b.workload().framework.runs_transformers;
+  return b.eager() && b.workload().framework.layers.runs_transformers;
 }
 
 // The gated norm, in the scan's function: a statistic for each group is kept. Backward writes its
@@ -100,7 +100,7 @@ void add_fused_norm(GraphBuilder& b, const ScanShape& s, Operator& op) {
 // other are copied there and back, several sequences apart from one (Megatron-LM
 // megatron/core/ssm/mamba_mixer.py, _ssm_training: rearrange and contiguous).
 void copy_to_batch_first(const GraphBuilder& b, std::int64_t elements, std::vector<Kernel>& to) {
-  if (!b.workload().framework.sequence_first || b.plan().microbatch == 1) return;
+  if (!b.workload().framework.layers.sequence_first || b.plan().microbatch == 1) return;
   MemoryWork copy = one_by_one(2 * as_double(elements * b.element()), 1, as_double(elements));
   copy.plain = true;
   to.push_back(copy);

@@ -21,7 +21,7 @@ bool is_one_function(const GraphBuilder& b) {
 // Liger-Kernel v0.1.0 to v0.8.2 src/liger_kernel/ops/swiglu.py, geglu.py). A compiler's does not.
 bool overwrites_gate_and_up(const GraphBuilder& b) {
   const Framework& f = b.workload().framework;
-  return f.overwrites_gate_and_up && f.kernels == KernelStyle::fused;
+  return f.layers.overwrites_gate_and_up && f.layers.kernels == KernelStyle::fused;
 }
 
 // gate * sigmoid(gate) * up, each a kernel that keeps what its derivative reads: the sigmoid, gate,
@@ -51,13 +51,13 @@ TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
     b.last().in_place_gradient = true;
     return out;
   }
-  if (!b.eager() && !b.workload().framework.eager_activation) {
+  if (!b.eager() && !b.workload().framework.layers.eager_activation) {
     const TensorIndex out =
         b.pointwise("swiglu", {gate, up}, {gate, up}, elements, 3 * n, 5 * n, 1);
     b.last().in_place_gradient = overwrites_gate_and_up(b);
     return out;
   }
-  if (b.eager() && b.workload().framework.plain_activation)
+  if (b.eager() && b.workload().framework.layers.plain_activation)
     return written_out_swiglu(b, gate, up, elements);
   const TensorIndex act = b.pointwise("silu", {gate}, {gate}, elements, 2 * n, 3 * n, 1);
   std::get<MemoryWork>(b.last().backward.front()).launches = 1;
@@ -71,7 +71,7 @@ TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
 // product 3; backward the last product's 3 + 3, half 2, the tangent's 3, the products' 2 + 2, the
 // power's 2 + 2 + 3, and two sums of 3 where x is reached.
 TensorIndex written_out_gelu(GraphBuilder& b, TensorIndex up, std::int64_t elements) {
-  const bool autocast = b.workload().framework.autocast && b.element() == 2;
+  const bool autocast = b.workload().framework.formats.autocast && b.element() == 2;
   const std::int64_t wide = autocast ? 4 : b.element();
   const auto kept = [&](std::string_view name, std::int64_t each) {
     return b.tensor_bytes(name, each * elements, MemoryCategory::temporaries, 0);
@@ -149,7 +149,8 @@ TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, boo
   up = b.with_bias(up, rows * local, m.biases.mlp);
   TensorIndex activated = 0;
   if (m.gated_mlp) {
-    const bool apart = b.workload().framework.sums_gate_and_up_apart && !b.plan().sequence_parallel;
+    const bool apart =
+        b.workload().framework.parallel.sums_gate_and_up_apart && !b.plan().sequence_parallel;
     const TensorIndex again = !sequence ? x
                               : apart   ? b.gather_sequence(normed, m.hidden)
                                         : b.gathered_again(x, normed, m.hidden);

@@ -18,7 +18,7 @@ TensorIndex narrow_copy(GraphBuilder& b, std::int64_t elements) {
 }  // namespace
 
 bool attends_narrow(const GraphBuilder& b, const AttentionWork& work) {
-  return b.workload().framework.narrow_attention && b.workload().compute == DType::mxfp8 &&
+  return b.workload().framework.narrow.attention && b.workload().compute == DType::mxfp8 &&
          work.kernel == AttentionKernel::cudnn && !work.fp32_operands;
 }
 

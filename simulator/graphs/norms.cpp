@@ -144,7 +144,7 @@ TensorIndex GraphBuilder::written_out_layer_norm(std::string_view name, TensorIn
 
 TensorIndex GraphBuilder::norm(std::string_view name, TensorIndex x, std::int64_t rows,
                                std::int64_t width) {
-  return norm_by(eager() && !workload_.framework.fused_norms, name, x, rows, width);
+  return norm_by(eager() && !workload_.framework.layers.fused_norms, name, x, rows, width);
 }
 
 // Of queries and keys, over the width of each head or of all. Heads that are normed one by one may
@@ -153,10 +153,11 @@ TensorIndex GraphBuilder::norm(std::string_view name, TensorIndex x, std::int64_
 TensorIndex GraphBuilder::head_norm(TensorIndex x, std::int64_t rows, std::int64_t width,
                                     std::int64_t head) {
   const Framework& f = workload_.framework;
-  const bool missed = workload_.model.code.keeps_head_norms && f.patches_built_model &&
-                      f.runs_transformers && f.kernels == KernelStyle::fused;
+  const bool missed = workload_.model.code.keeps_head_norms && f.layers.patches_built_model &&
+                      f.layers.runs_transformers && f.layers.kernels == KernelStyle::fused;
   const std::int64_t counted = graph_.parameters.other;
-  const TensorIndex out = norm_by(missed || (eager() && !f.fused_norms), "qk_norm", x, rows, width);
+  const TensorIndex out =
+      norm_by(missed || (eager() && !f.layers.fused_norms), "qk_norm", x, rows, width);
   if (workload_.model.qk_norm != QkNorm::head_dim) return out;
   graph_.parameters.other = counted + (graph_.parameters.other - counted) * head / width;
   last().weight_gradient_elements = last().weight_gradient_elements * head / width;
@@ -173,7 +174,7 @@ TensorIndex GraphBuilder::norm_by(bool operators, std::string_view name, TensorI
   }
   if (operators && norms.kind == NormKind::layer && own_code().layer_norm_operators)
     return written_out_layer_norm(name, x, rows, width);
-  const bool autocast = workload_.framework.autocast && element_ == 2;
+  const bool autocast = workload_.framework.formats.autocast && element_ == 2;
   if (operators && (rms || autocast)) {
     const bool wide = bytes_of(x) == 4 * rows * width;
     return rms && !wide ? eager_norm(name, x, rows, width) : fp32_norm(name, x, rows, width);

@@ -65,16 +65,16 @@ MemoryWork computed_cast(double bytes, LaneLoop loop, double elements, int launc
 }  // namespace
 
 NarrowCast cast_both_ways(const Workload& w, bool gradient) {
-  const bool fused = w.framework.kernels == KernelStyle::fused;
-  if (fused && w.compute == DType::fp8 && !w.framework.narrow_weights_twice)
+  const bool fused = w.framework.layers.kernels == KernelStyle::fused;
+  if (fused && w.compute == DType::fp8 && !w.framework.narrow.weights_twice)
     return {tensor_cast_one_order, 1};
   if (w.compute != DType::nvfp4 || !fused) return {tensor_cast, 1};
-  const int reads = w.framework.quantizes_apart ? 3 : 2;
+  const int reads = w.framework.narrow.quantizes_apart ? 3 : 2;
   return {2 * reads + 2 * four_bit_bytes, reads + (gradient ? 1 : 0)};
 }
 
 bool casts_by_torchao(const Workload& w) {
-  return w.compute == DType::nvfp4 && w.framework.weight_cast != WeightCast::once;
+  return w.compute == DType::nvfp4 && w.framework.narrow.weight_cast != WeightCast::once;
 }
 
 void cast_four_bits(std::vector<Kernel>& pass, FourBitOperand what, bool of_experts, double n) {
@@ -91,11 +91,11 @@ void cast_four_bits(std::vector<Kernel>& pass, FourBitOperand what, bool of_expe
 }
 
 bool GraphBuilder::scales_rows() const {
-  return workload_.compute == DType::fp8 && workload_.framework.scales_rows;
+  return workload_.compute == DType::fp8 && workload_.framework.narrow.scales_rows;
 }
 
 bool GraphBuilder::gathers_narrow() const {
-  return workload_.compute == DType::fp8 && workload_.framework.gathers_sequence_quantized &&
+  return workload_.compute == DType::fp8 && workload_.framework.narrow.gathers_sequence &&
          !scales_rows();
 }
 
@@ -118,7 +118,7 @@ bool GraphBuilder::made_by_element(TensorIndex x) const {
 
 // Of a product that has one scale for a tensor or a block.
 void GraphBuilder::cast_weight(Operator& op, std::int64_t weights) {
-  const WeightCast how = workload_.framework.weight_cast;
+  const WeightCast how = workload_.framework.narrow.weight_cast;
   if (how == WeightCast::once) return;
   const bool blocks = workload_.compute != DType::fp8;
   const double n = as_double(weights);
@@ -146,7 +146,7 @@ void GraphBuilder::save_narrow(Operator& op, TensorIndex source, std::int64_t we
     op.outputs.push_back(copy);
   }
   op.saves = {narrow_copy_->second};
-  if (workload_.framework.narrow_weights != NarrowWeights::saved) return;
+  if (workload_.framework.narrow.weights != NarrowWeights::saved) return;
   const double bytes = narrow_weight_bytes(workload_) * as_double(weights);
   const TensorIndex weight = tensor_bytes("narrow_weight", static_cast<std::int64_t>(bytes),
                                           MemoryCategory::activations, 0);
@@ -178,12 +178,14 @@ void GraphBuilder::cast_operands(Operator& op, TensorIndex x, const ProductShape
   }
   if (!scales_rows()) {
     cast_weight(op, weights);
-    if (workload_.framework.weight_cast != WeightCast::once && workload_.compute != DType::fp8)
+    if (workload_.framework.narrow.weight_cast != WeightCast::once &&
+        workload_.compute != DType::fp8)
       return cast_blocks_apart(op, first, p);
     // What was gathered in 8 bits had been cast before, a share of it by each rank.
     const bool shared = gathers_narrow() && was_gathered(x);
-    const bool scans = workload_.compute == DType::fp8 && workload_.framework.current_scaling;
-    const bool compiled = workload_.framework.kernels == KernelStyle::compiled;
+    const bool scans =
+        workload_.compute == DType::fp8 && workload_.framework.narrow.current_scaling;
+    const bool compiled = workload_.framework.layers.kernels == KernelStyle::compiled;
     const bool scans_input = scans && !comes_from_norm(x) && !(compiled && made_by_element(x));
     const bool scans_output = scans && !compiled;
     const NarrowCast in = cast_both_ways(workload_, false), out = cast_both_ways(workload_, true);

@@ -196,7 +196,8 @@ struct LayerParameters {
   std::int64_t cast = 0;            // of matmuls, tied ones too: what autocast copies to 16 bits
   std::int64_t largest_matrix = 0;  // elements; bounds what a dequantisation needs
   int modules = 0;                  // PyTorch modules that hold them; experts if called by a loop
-  int fetches = 0;  // all-gathers of theirs, where modules are fetched (Framework::fetch_elements)
+  int fetches =
+      0;  // all-gathers of theirs, where modules are fetched (FrameworkSharding::fetch_elements)
   MatrixSides linear_sides, expert_sides;  // of the matrices in `linear` and in `expert`
 
   std::int64_t base() const { return linear + other + table + expert; }

@@ -39,7 +39,7 @@ constexpr SoftmaxPass narrow_softmax_forward{4, 12, 3, 8, 3},
     narrow_softmax_backward{4, 20, 5, 32, 10};
 
 void add_kernels(const GraphBuilder& b, Operator& op, double scores) {
-  const bool wide = b.element() == 4, casts = !wide && b.workload().framework.autocast;
+  const bool wide = b.element() == 4, casts = !wide && b.workload().framework.formats.autocast;
   append_pass(op.forward,
               wide    ? wide_softmax_forward
               : casts ? cast_softmax_forward
@@ -70,12 +70,12 @@ void guard_rows(GraphBuilder& b, Operator& op, std::int64_t scores, std::int64_t
 // quotient's gradient is made of four tensors.
 void keep_results(GraphBuilder& b, Operator& op, std::int64_t scores) {
   const std::int64_t e = b.element();
-  const std::int64_t wide = b.workload().framework.autocast ? 4 : e;
+  const std::int64_t wide = b.workload().framework.formats.autocast ? 4 : e;
   for (const auto& [name, each] : {std::pair{"softmax", e}, std::pair{"exponentials", wide}}) {
     op.outputs.push_back(b.tensor_bytes(name, scores * each, MemoryCategory::activations, 0));
     op.saves.push_back(op.outputs.back());
   }
-  if (b.workload().framework.guards_softmax) guard_rows(b, op, scores, wide);
+  if (b.workload().framework.attention.guards_softmax) guard_rows(b, op, scores, wide);
   op.forward_temporary = Bytes(scores * (e == 4 ? 8 : wide == 4 ? 8 : 4));
   op.backward_temporary = Bytes(scores * 4 * wide);
   op.backward_temporaries = 4;

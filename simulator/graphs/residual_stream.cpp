@@ -6,26 +6,27 @@ namespace shardwise {
 
 bool gathers_in_16_bits(const Workload& w, const ParallelPlan& plan) {
   return shards_weights(w.framework, plan) && plan.shard_ranks() > 1 &&
-         !w.framework.gathers_as_stored;
+         !w.framework.sharding.gathers_as_stored;
 }
 
 bool adapters_gathered_in_16_bits(const Workload& w, const ParallelPlan& plan) {
   if (w.weights() != WeightRecipe::fp32_with_half_compute) return false;
-  return gathers_in_16_bits(w, plan) || (w.framework.wraps_one_rank && plan.shard_ranks() == 1);
+  return gathers_in_16_bits(w, plan) ||
+         (w.framework.sharding.wraps_one_rank && plan.shard_ranks() == 1);
 }
 
 bool casts_weights(const Workload& w, const ParallelPlan& plan) {
-  if (!w.framework.autocast || w.activation_dtype() == DType::fp32) return false;
+  if (!w.framework.formats.autocast || w.activation_dtype() == DType::fp32) return false;
   if (gathers_in_16_bits(w, plan)) return false;
   return w.trains_base() ? w.weights() == WeightRecipe::fp32_with_half_compute
-                         : w.framework.frozen_dtype == DType::fp32;
+                         : w.framework.formats.frozen_dtype == DType::fp32;
 }
 
 bool widens_experts(const Workload& w, const ParallelPlan& plan) {
   const Framework& f = w.framework;
-  return f.torch_grouped_products && !f.casts_grouped_products && f.autocast && w.model.moe &&
-         w.activation_dtype() != DType::fp32 && !gathers_in_16_bits(w, plan) &&
-         stored_expert_weight(w, plan, w.trains_base()) == 4;
+  return f.experts.torch_grouped_products && !f.experts.casts_grouped_products &&
+         f.formats.autocast && w.model.moe && w.activation_dtype() != DType::fp32 &&
+         !gathers_in_16_bits(w, plan) && stored_expert_weight(w, plan, w.trains_base()) == 4;
 }
 
 bool returns_wide(const Workload& w, const ParallelPlan& plan) {
@@ -33,17 +34,18 @@ bool returns_wide(const Workload& w, const ParallelPlan& plan) {
   if (!w.freezes_quantized() || base == Quantization::gptq || base == Quantization::fp8)
     return false;
   if (shards_weights(w.framework, plan) && plan.shard_ranks() > 1) return false;
-  return w.framework.upcasts_unquantized && w.activation_dtype() != DType::fp32;
+  return w.framework.quantized.upcasts_unquantized && w.activation_dtype() != DType::fp32;
 }
 
 // Autocast takes powers in fp32, of which alternating updates make the length of their streams.
 bool widens_stream(const Workload& w, const ParallelPlan& plan) {
-  const bool powers = w.model.altup && w.framework.autocast && w.activation_dtype() != DType::fp32;
+  const bool powers =
+      w.model.altup && w.framework.formats.autocast && w.activation_dtype() != DType::fp32;
   return casts_weights(w, plan) || returns_wide(w, plan) || powers;
 }
 
 bool sums_head_sharded(const Workload& w, const ParallelPlan& plan) {
-  return w.framework.slices_go_back && w.framework.loss == LossKind::chunked &&
+  return w.framework.loss.slices_go_back && w.framework.loss.kind == LossKind::chunked &&
          shards_weights(w.framework, plan) && plan.shard_ranks() > 1;
 }
 

@@ -66,7 +66,7 @@ void join_in_fp32(const GraphBuilder& b, const RingOperands& o, Operator& op) {
 
 bool attends_in_parts(const GraphBuilder& b, const AttentionWork& whole) {
   const ParallelPlan& plan = b.plan();
-  const ContextMerge merge = b.workload().framework.context_merge;
+  const ContextMerge merge = b.workload().framework.parallel.context_merge;
   if (plan.context == 1 || merge == ContextMerge::none) return false;
   if (whole.kernel == AttentionKernel::eager || whole.keys < b.workload().sequence) return false;
   return plan.context_kind == ContextKind::ring ||
@@ -86,14 +86,14 @@ std::vector<AttentionWork> ring_parts(const GraphBuilder& b, const AttentionWork
   other.causal = false;
   // A rank with a stretch of the front and one of the back sees half of what each other one holds;
   // the last of those in order sees all of it, and the others wait for it.
-  const bool in_order = b.workload().framework.context_in_order;
+  const bool in_order = b.workload().framework.parallel.context_in_order;
   other.keys = in_order ? whole.queries : std::max<std::int64_t>(1, whole.queries / 2);
   other.pieces = ranks - 1;
   return {own, other};
 }
 
 void join_ring(const GraphBuilder& b, const RingOperands& o, Operator& op) {
-  if (b.workload().framework.context_merge == ContextMerge::fp32_operators)
+  if (b.workload().framework.parallel.context_merge == ContextMerge::fp32_operators)
     join_in_fp32(b, o, op);
   else
     join_in_half(b, o, op);
@@ -116,7 +116,7 @@ std::vector<Kernel> context_exchange(const GraphBuilder& b, const RingOperands& 
   const CommWork forward{Collective::all_gather, Bytes(e * gathered), CommAxis::context, ring,
                          messages};
   if (!backward) return {forward};
-  const bool wide = b.workload().framework.context_merge == ContextMerge::fp32_operators;
+  const bool wide = b.workload().framework.parallel.context_merge == ContextMerge::fp32_operators;
   return {forward, CommWork{Collective::reduce_scatter, Bytes((wide ? 4 : e) * gathered),
                             CommAxis::context, ring, messages}};
 }

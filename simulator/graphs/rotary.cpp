@@ -8,7 +8,7 @@ namespace {
 
 // A row of sines and one of cosines per token, whatever the heads: two kernels.
 void keep_angles(GraphBuilder& b, Operator& op) {
-  if (!b.workload().framework.gathers_angles) return;
+  if (!b.workload().framework.attention.gathers_angles) return;
   const std::int64_t each = b.tokens() * b.workload().model.head_dim * b.element();
   for (const char* name : {"cosine", "sine"}) {
     op.outputs.push_back(b.tensor_bytes(name, each, MemoryCategory::activations, 0));
@@ -63,7 +63,7 @@ TensorIndex rotated_by_flash(GraphBuilder& b, TensorIndex t, std::int64_t elemen
 // halves in products that are fp32, of the whole where it is made fp32 first
 // (calibrate/count_norm_operators.py).
 void rotate_pairs(const GraphBuilder& b, Operator& op, std::int64_t elements, bool wide_input) {
-  const bool chosen = b.workload().framework.rotary_code == RotaryCode::chosen_pairs;
+  const bool chosen = b.workload().framework.attention.rotary_code == RotaryCode::chosen_pairs;
   const bool narrow = b.element() < 4, mixed = narrow && !wide_input;
   const double n = as_double(elements), each = mixed && !chosen ? 2 : 4;
   const auto add = [n](std::vector<Kernel>& pass, double bytes, int launches, double singly) {
@@ -95,11 +95,11 @@ TensorIndex rotated_by_pairs(GraphBuilder& b, TensorIndex t, std::int64_t elemen
 
 TensorIndex rotated_by_halves(GraphBuilder& b, TensorIndex t, std::int64_t elements, Rotated what) {
   const double once = 2 * bytes_of_elements(b, elements);
-  const bool packed = b.workload().framework.fused_rotary, key = what == Rotated::key;
+  const bool packed = b.workload().framework.attention.fused_rotary, key = what == Rotated::key;
   // In transformers' classes sine and cosine are of the stream's format: beside one of fp32 the
   // products and their sum are fp32, and autocast copies that to 16 bits for the kernel: 36 bytes
   // in 6 kernels forward, 54 in 10 backward (calibrate/count_layer_operators.py).
-  const bool wide = b.eager() && b.workload().framework.runs_transformers && !packed &&
+  const bool wide = b.eager() && b.workload().framework.layers.runs_transformers && !packed &&
                     b.stream_element() > b.element();
   const double forward = wide ? 9 : !packed ? 5 : key ? 7 : 2;
   const double backward = wide ? 13.5 : !packed ? 7 : key ? 7 : 3;
@@ -123,11 +123,12 @@ TensorIndex rotated_by_halves(GraphBuilder& b, TensorIndex t, std::int64_t eleme
 TensorIndex rotate(GraphBuilder& b, TensorIndex t, std::int64_t elements, Rotated what) {
   if (b.workload().model.position != PositionKind::rope) return t;
   const double once = 2 * bytes_of_elements(b, elements);
-  if (!b.eager() && !b.workload().framework.eager_rotary)
+  if (!b.eager() && !b.workload().framework.attention.eager_rotary)
     return b.pointwise("rotary", {t}, {}, elements, once, once, 1);
-  if (b.own_code().flash_rotary && b.workload().framework.attention != AttentionKernel::eager)
+  if (b.own_code().flash_rotary &&
+      b.workload().framework.attention.kernel != AttentionKernel::eager)
     return rotated_by_flash(b, t, elements);
-  const bool halves = b.workload().framework.rotary_code == RotaryCode::halves;
+  const bool halves = b.workload().framework.attention.rotary_code == RotaryCode::halves;
   const TensorIndex rotated =
       halves ? rotated_by_halves(b, t, elements, what) : rotated_by_pairs(b, t, elements);
   if (!b.eager()) issue_as_plain(b.last());

@@ -34,8 +34,9 @@ struct SlicedLoss {
 // being reduced was copied to it.
 std::int64_t summed_head_bytes(const GraphBuilder& b, std::int64_t width) {
   const Workload& w = b.workload();
-  const double each = sums_head_sharded(w, b.plan()) ? bytes_per_element(w.framework.reduce_dtype)
-                                                     : static_cast<double>(b.element());
+  const double each = sums_head_sharded(w, b.plan())
+                          ? bytes_per_element(w.framework.gradients.reduce_dtype)
+                          : static_cast<double>(b.element());
   return static_cast<std::int64_t>(each * static_cast<double>(width * w.model.hidden));
 }
 
@@ -140,7 +141,7 @@ void sliced_loss(GraphBuilder& b, TensorIndex x, std::int64_t width, const Slice
   op.forward_temporary = ceil_bytes(live);
   if (loss_of.kept > 0) op.backward_temporary = ceil_bytes(going_back(b, loss_of, logits, head));
   op.temporary_category = MemoryCategory::logits;
-  if (trained && w.framework.slices_go_back)
+  if (trained && w.framework.loss.slices_go_back)
     op.outputs.insert(
         op.outputs.begin(),
         b.tensor_bytes("head_gradient", summed_head_bytes(b, width), MemoryCategory::gradients, 0));
@@ -162,12 +163,12 @@ void copy_head(const Workload& w, SlicedLoss& loss) {
   const WeightRecipe trained = w.weights();
   const bool fp32 = w.trains_base() ? trained == WeightRecipe::fp32 ||
                                           trained == WeightRecipe::fp32_with_half_compute
-                                    : f.frozen_dtype == DType::fp32;
-  const double widened = fp32 ? 0 : 4, narrowed = f.autocast ? 2 : 0;
+                                    : f.formats.frozen_dtype == DType::fp32;
+  const double widened = fp32 ? 0 : 4, narrowed = f.formats.autocast ? 2 : 0;
   loss.copied = widened + narrowed;
-  loss.copies_kept = f.autocast ? narrowed : widened;
-  loss.copies_moved = (fp32 ? 0 : 2 + 4) + (f.autocast ? 4 + 2 : 0);
-  loss.widens = !f.autocast;
+  loss.copies_kept = f.formats.autocast ? narrowed : widened;
+  loss.copies_moved = (fp32 ? 0 : 2 + 4) + (f.formats.autocast ? 4 + 2 : 0);
+  loss.widens = !f.formats.autocast;
 }
 
 // Liger's gradient of the head is there from the first slice on, and each slice's product adds to
@@ -178,7 +179,7 @@ void sum_as_liger(const GraphBuilder& b, SlicedLoss& loss) {
   const auto each = static_cast<double>(b.gradient_element());
   loss.gradient_held = each;
   loss.gradient_summed = each;
-  if (!b.workload().framework.adds_head_slices_apart) return;
+  if (!b.workload().framework.loss.adds_head_slices_apart) return;
   loss.gradient_apart = static_cast<double>(b.element());
   loss.gradient_widened = 4;
   loss.gradient_summed = loss.gradient_apart + 8 + 2 * each;
@@ -186,9 +187,9 @@ void sum_as_liger(const GraphBuilder& b, SlicedLoss& loss) {
 }
 
 std::int64_t chunked_slices(const Framework& f, std::int64_t rows, std::int64_t logits) {
-  if (const auto tokens = f.loss_slice_tokens) return (rows + *tokens - 1) / *tokens;
-  if (!f.loss_slice) return f.loss_chunks;
-  return std::max<std::int64_t>(1, (4 * logits + f.loss_slice->value - 1) / f.loss_slice->value);
+  if (const auto tokens = f.loss.slice_tokens) return (rows + *tokens - 1) / *tokens;
+  if (!f.loss.slice) return f.loss.chunks;
+  return std::max<std::int64_t>(1, (4 * logits + f.loss.slice->value - 1) / f.loss.slice->value);
 }
 
 // What a loss over slices moves of a logit and holds of it: PyTorch's operators, unless a compiler
@@ -201,14 +202,14 @@ void run_operators(const GraphBuilder& b, std::int64_t width, SlicedLoss& loss) 
   const double half = static_cast<double>(each);
   // Live per logit of a slice: the dense set (16-bit logits, where it upcasts fp32 log-softmax and
   // two gradients), or one 16-bit tensor, in place or kept by a compiled loss, and its gradient.
-  if (!compiled) loss.live = f.loss_slice_logit_bytes.value_or(f.loss_upcasts ? 14.0 : 6.0);
+  if (!compiled) loss.live = f.loss.slice_logit_bytes.value_or(f.loss.upcasts ? 14.0 : 6.0);
   loss.traffic = compiled ? compiled_loss_traffic(each)
-                          : cross_entropy_traffic(width, each, f.loss_upcasts && each == 2);
-  if (!compiled && f.loss_slice_moved_bytes) loss.traffic = {0, 0, *f.loss_slice_moved_bytes, 6};
-  if (!f.loss_keeps_slices) return;
+                          : cross_entropy_traffic(width, each, f.loss.upcasts && each == 2);
+  if (!compiled && f.loss.slice_moved_bytes) loss.traffic = {0, 0, *f.loss.slice_moved_bytes, 6};
+  if (!f.loss.keeps_slices) return;
   loss.kept = compiled ? half : 4;
   loss.live = compiled ? half : 8;
-  if (compiled || !f.loss_makes_slices_first) return;
+  if (compiled || !f.loss.makes_slices_first) return;
   loss.made_first = half;
   loss.live = 4;  // a slice's fp32 copy
 }
@@ -218,7 +219,7 @@ void run_operators(const GraphBuilder& b, std::int64_t width, SlicedLoss& loss) 
 // as many as it says. Slices of a chunked loss, which a row may have beside it, are none of both.
 std::int64_t fused_linear_slices(const Framework& f, std::int64_t rows, std::int64_t vocab,
                                  std::int64_t hidden) {
-  if (const auto tokens = f.fused_loss_slice_tokens) return (rows + *tokens - 1) / *tokens;
+  if (const auto tokens = f.loss.fused_slice_tokens) return (rows + *tokens - 1) / *tokens;
   const std::int64_t ratio = (vocab + hidden - 1) / hidden;
   const std::int64_t target = (rows + ratio - 1) / ratio;
   std::int64_t chunk = 1;
@@ -233,15 +234,15 @@ TensorIndex sliced_head(GraphBuilder& b, TensorIndex x, std::int64_t vocab, std:
   const Workload& w = b.workload();
   const Framework& f = b.workload().framework;
   const std::int64_t local = vocab / b.tensor();
-  const bool chunked = f.loss == LossKind::chunked;
+  const bool chunked = f.loss.kind == LossKind::chunked;
   SlicedLoss loss;
   loss.slices = chunked ? chunked_slices(f, b.tokens(), b.tokens() * local)
                         : fused_linear_slices(f, b.tokens(), vocab, w.model.hidden);
-  loss.checkpointed = chunked && f.loss_recomputes_slices;
-  if (chunked && f.loss_copies_head) copy_head(w, loss);
+  loss.checkpointed = chunked && f.loss.recomputes_slices;
+  if (chunked && f.loss.copies_head) copy_head(w, loss);
   // Liger's kernel reads 16-bit logits twice and writes their gradient in their place (liger-kernel
   // 0.5.0 to 0.8.2, ops/cross_entropy.py), as other losses in place do.
-  const bool in_place = f.loss_slice_logit_bytes.value_or(4) <= 2;
+  const bool in_place = f.loss.slice_logit_bytes.value_or(4) <= 2;
   if (chunked) run_operators(b, local, loss);
   if (!chunked || in_place) loss.traffic = {0, 0, 6, 1};
   // Autocast keeps one 16-bit copy of a head that has a gradient, and none of one that has not.

@@ -54,7 +54,7 @@ TensorIndex flat_rows(GraphBuilder& b, std::int64_t chosen, std::vector<TensorIn
 }  // namespace
 
 bool attends_sparsely(const GraphBuilder& b) {
-  return b.workload().model.indexer && b.workload().framework.indexer_slice;
+  return b.workload().model.indexer && b.workload().framework.attention.indexer_slice;
 }
 
 LatentInputs latent_inputs(GraphBuilder& b, TensorIndex x) {
@@ -132,7 +132,7 @@ TensorIndex add_sparse_attention(GraphBuilder& b, TensorIndex x, BlockKind kind)
   work.queries = w.sequence / b.plan().context;
   work.keys = best;
   work.causal = false;
-  work.kernel = w.framework.attention;
+  work.kernel = w.framework.attention.kernel;
   op.forward = {work};
   work.backward = true;
   op.backward = {work};

@@ -8,7 +8,7 @@
 // but torch.autocast makes its products of 16 bits. The choice is a mask of one byte per pair,
 // which attention's kernel reads in 16 bits.
 //
-// A framework with kernels of its own for it (Framework::indexer_slice) scores a slice of the
+// A framework with kernels of its own for it (FrameworkAttention::indexer_slice) scores a slice of the
 // queries at a time, in fp32 summed over heads, and hands on the numbers of the chosen tokens, 4
 // bytes each (basetenlabs/Megatron-LM @0644539e dsa_kernels.py, _chunked_indexer_topk_bshd, beside
 // megatron/core/transformer/experimental_attention_variant/dsa.py). What is chosen here for other
@@ -62,7 +62,8 @@ TensorIndex choose_in_slices(GraphBuilder& b, std::vector<TensorIndex> operands,
                              std::int64_t best) {
   const TokenIndexer& own = *b.workload().model.indexer;
   const std::int64_t rows = b.tokens(), keys = b.workload().sequence;
-  const std::int64_t slice = std::min<std::int64_t>(*b.workload().framework.indexer_slice, rows);
+  const std::int64_t slice =
+      std::min<std::int64_t>(*b.workload().framework.attention.indexer_slice, rows);
   const int slices = static_cast<int>((rows + slice - 1) / slice);
   const TensorIndex chosen =
       ungraded(b, "index_choice", std::move(operands), 4 * rows * best,
@@ -95,10 +96,10 @@ TensorIndex add_token_indexer(GraphBuilder& b, TensorIndex x, TensorIndex query_
   const TensorIndex weights = ungraded_linear(b, "index_weights", m.hidden, own.heads, x);
 
   const std::int64_t best = std::min<std::int64_t>(own.top_k, b.workload().sequence);
-  if (b.workload().framework.indexer_slice)
+  if (b.workload().framework.attention.indexer_slice)
     return choose_in_slices(b, {query, key, weights}, pairs, best);
 
-  const bool half = b.element() == 2 && b.workload().framework.autocast;
+  const bool half = b.element() == 2 && b.workload().framework.formats.autocast;
   const std::int64_t wide = half ? 2 : 4;
   const std::int64_t scores = wide * pairs * own.heads;
   const std::int64_t copies = sequences > 1 ? wide * pairs * own.head_dim : 0;

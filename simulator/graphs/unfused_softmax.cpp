@@ -28,8 +28,8 @@ MemoryWork four_operators(double bytes) {
 }  // namespace
 
 bool leaves_fused_softmax(const GraphBuilder& b, const AttentionWork& work) {
-  if (b.workload().framework.half_softmax && b.element() == 2) return true;
-  const std::optional<int>& batches = b.workload().framework.softmax_batches;
+  if (b.workload().framework.attention.half_softmax && b.element() == 2) return true;
+  const std::optional<int>& batches = b.workload().framework.attention.softmax_batches;
   if (!batches || b.element() != 2) return false;
   return (work.batch * work.heads) % *batches != 0 || work.queries % 4 != 0 || work.keys % 4 != 0;
 }

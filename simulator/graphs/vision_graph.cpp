@@ -45,7 +45,8 @@ ParallelPlan whole_on_each_rank(ParallelPlan plan) {
 // what the sum of two products takes): of an element 22 bytes at once beside what is counted, and
 // 30 more moved by copies to and from fp32 and operands of twice the width.
 void rotate_in_fp32(const Workload& w, std::int64_t elements, LayerGraph& graph) {
-  if (w.framework.kernels != KernelStyle::eager || !w.framework.runs_transformers) return;
+  if (w.framework.layers.kernels != KernelStyle::eager || !w.framework.layers.runs_transformers)
+    return;
   for (Operator& op : graph.operators) {
     if (op.name != "rotary") continue;
     op.forward_temporary = Bytes(22 * elements);

@@ -14,9 +14,9 @@ constexpr int matrices_going_back = 3;
 
 bool writes_attention_out(const GraphBuilder& b, std::int64_t heads, std::int64_t kv_heads) {
   const Framework& f = b.workload().framework;
-  if (f.attends_by_operators) return true;
-  return f.writes_grouped_attention_out && kv_heads < heads &&
-         f.attention == AttentionKernel::flash && !f.masks_padding;
+  if (f.attention.by_operators) return true;
+  return f.attention.writes_grouped_out && kv_heads < heads &&
+         f.attention.kernel == AttentionKernel::flash && !f.attention.masks_padding;
 }
 
 TensorIndex widened(GraphBuilder& b, std::string_view name, TensorIndex t, std::int64_t elements) {

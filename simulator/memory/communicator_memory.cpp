@@ -60,8 +60,8 @@ bool sums_tied_tables(const Workload& w, const ParallelPlan& p) {
 // transformer/moe/token_dispatcher.py: self.tp_group = pg_collection.expt_tp). A dispatcher in one
 // kernel has no such gathers.
 bool has_expert_tensor_group(const Workload& w, const ParallelPlan& p) {
-  if (!w.model.moe || p.expert_tensor == 1 || w.framework.dispatches_once) return false;
-  return w.framework.kernels == KernelStyle::fused || p.expert_tensor != p.tensor;
+  if (!w.model.moe || p.expert_tensor == 1 || w.framework.experts.dispatches_once) return false;
+  return w.framework.layers.kernels == KernelStyle::fused || p.expert_tensor != p.tensor;
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ CommunicatorMemory plan_communicators(const Workload& w, const ParallelPlan& p,
                                       const CollectiveModel& model) {
   CommunicatorMemory total;
   const auto open = [&](const GroupShape& shape, CollectiveSet used) {
-    if (w.framework.connects_at_once) used.add(Collective::all_reduce);
+    if (w.framework.process.connects_at_once) used.add(Collective::all_reduce);
     const CommunicatorMemory m = nccl_memory(model, shape, used);
     total.device += m.device;
     total.host += m.host;
@@ -130,7 +130,7 @@ CommunicatorMemory plan_communicators(const Workload& w, const ParallelPlan& p,
     open(layout.shape(GroupKind::expert_tensor), {all_gather, reduce_scatter});
   if (sums_tied_tables(w, p)) open(layout.stage_pair(0, p.pipeline - 1), {all_reduce});
   const GroupShape world = group_shape(layout.world(), 1, gpus_per_node(cluster), layout.world());
-  for (int i = 0; i < w.framework.world_groups; ++i) open(world, {all_reduce});
+  for (int i = 0; i < w.framework.process.world_groups; ++i) open(world, {all_reduce});
   return total;
 }
 

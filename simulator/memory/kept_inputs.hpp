@@ -19,7 +19,8 @@ namespace shardwise {
 class KeptInputs {
  public:
   KeptInputs(const Workload& w, const StageHabits& habits, MemoryLedger& ledger)
-      : keeps_(w.framework.frozen_units_keep_inputs && habits.shards_weights && !w.trains_base()),
+      : keeps_(w.framework.sharding.frozen_units_keep_inputs && habits.shards_weights &&
+               !w.trains_base()),
         ledger_(&ledger) {}
 
   // Backward has left a layer, whose output's gradient is the one that the layer before it kept.

@@ -8,10 +8,10 @@ namespace shardwise {
 
 AllocatorSettings allocator_settings(const Framework& framework) {
   AllocatorSettings settings;
-  settings.expandable_segments = framework.expandable_segments;
-  if (framework.roundup_power2_divisions > 1)
+  settings.expandable_segments = framework.process.expandable_segments;
+  if (framework.process.roundup_power2_divisions > 1)
     settings.roundup_power2_divisions =
-        uniform_divisions(static_cast<std::uint32_t>(framework.roundup_power2_divisions));
+        uniform_divisions(static_cast<std::uint32_t>(framework.process.roundup_power2_divisions));
   return settings;
 }
 
@@ -59,7 +59,7 @@ std::vector<Slot> slots_of_step(const Workload& workload, const ParallelPlan& pl
   std::vector<Slot> slots = slots_played(plan, schedule, stage);
   const Framework& f = workload.framework;
   // Blocks that wait for the GPU still do when later microbatches ask for theirs.
-  if (f.records_streams && plan.pipeline > 1) {
+  if (f.process.records_streams && plan.pipeline > 1) {
     const PipelineShape more{plan.pipeline, plan.chunks,
                              std::min(plan.microbatches, rounds_led * plan.pipeline)};
     if (!refusal(schedule, more)) {
@@ -69,8 +69,8 @@ std::vector<Slot> slots_of_step(const Workload& workload, const ParallelPlan& pl
   }
   // What a step's first backward pass leaves behind stands beside all that later ones find.
   const bool grows =
-      f.gradient_life == GradientLife::per_step ||
-      (f.gradient_copy_while_accumulating && f.gradient_copy_life == GradientCopyLife::run);
+      f.gradients.life == GradientLife::per_step ||
+      (f.gradients.copy_while_accumulating && f.gradients.copy_life == GradientCopyLife::run);
   if (!grows || plan.pipeline == 1) return slots;
   const PipelineShape whole{plan.pipeline, plan.chunks, plan.microbatches};
   std::vector<Slot> all = schedule.order(whole, stage);
@@ -112,7 +112,8 @@ StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
   memory.ran_out = player.ledger().exhausted();
   memory.capacity = player.ledger().capacity();
   const Framework& f = workload.framework;
-  memory.kept_all = !f.records_streams && !f.expandable_segments && player.ledger().kept_all();
+  memory.kept_all =
+      !f.process.records_streams && !f.process.expandable_segments && player.ledger().kept_all();
   memory.given_up = player.given_up();
   memory.activations_on_host = player.most_on_host();
   return memory;

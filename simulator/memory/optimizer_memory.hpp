@@ -28,8 +28,9 @@ class OptimizerMemory {
         flat_(steps_flat_shard(f_, plan)),
         run_(StageHabits(f_, plan).steps_run && workload.trains_base()),
         // What is compiled needs use_orig_params (PyTorch 2.15 torch/_dynamo/variables/builder.py).
-        units_(f_.sharded.steps_whole_units && f_.kernels != KernelStyle::compiled &&
-               StageHabits(f_, plan).shards_weights && workload.trains_base()),
+        units_(f_.sharding.parameters.steps_whole_units &&
+               f_.layers.kernels != KernelStyle::compiled && StageHabits(f_, plan).shards_weights &&
+               workload.trains_base()),
         plan_(plan),
         reads_(partition_reads(workload, plan)),
         ledger_(ledger) {
@@ -43,15 +44,15 @@ class OptimizerMemory {
     const Framework& f = workload.framework;
     const OptimizerRow& row = *workload.optimizer;
     if (plan.offload.optimizer) return 0;
-    const bool by_group = f.clones_partition && plan.zero_stage >= 3;
-    std::int64_t bytes = f.fp32_gradient_at_step && !by_group ? 4 * of.stepped_elements : 0;
-    const bool in_backward = f.gradient_life == GradientLife::in_backward;
-    if (f.widens_moments && row.format == StateFormat::bf16) bytes += 2 * of.optimizer;
+    const bool by_group = f.update.clones_partition && plan.zero_stage >= 3;
+    std::int64_t bytes = f.update.fp32_gradient_at_step && !by_group ? 4 * of.stepped_elements : 0;
+    const bool in_backward = f.gradients.life == GradientLife::in_backward;
+    if (f.update.widens_moments && row.format == StateFormat::bf16) bytes += 2 * of.optimizer;
     if (row.one_by_one && !row.in_backward) return bytes;
     if (workload.written_optimizer() != nullptr || row.orthogonalizes) return bytes;
-    if (!f.fused_optimizer && f.foreach_optimizer && !in_backward)
-      bytes += f.foreach_lists * (of.optimizer / 2);
-    else if (!f.fused_optimizer && f.clones_partition && !in_backward)
+    if (!f.update.fused && f.update.foreach && !in_backward)
+      bytes += f.update.foreach_lists * (of.optimizer / 2);
+    else if (!f.update.fused && f.update.clones_partition && !in_backward)
       bytes += of.optimizer;
     return bytes;
   }
@@ -81,7 +82,7 @@ class OptimizerMemory {
       // foreach kernels hold a list of temporaries, the roots of the second moments, as large as
       // the parameters that they step (PyTorch torch/optim/adam.py, _multi_tensor_adam), and
       // PyTorch 2.0 another one for their sums with eps: in backward, that is one tensor.
-      const bool in_backward = f_.gradient_life == GradientLife::in_backward;
+      const bool in_backward = f_.gradients.life == GradientLife::in_backward;
       if (row_.one_by_one && !row_.in_backward)
         ledger_.touch(
             wide_values(std::min(largest_gradient, total.stepped_elements), weight_bytes_),
@@ -90,13 +91,13 @@ class OptimizerMemory {
         for (int i = 0; i < written_->temporaries; ++i)
           open_moments(8 * std::min(largest_gradient, total.stepped_elements), 1, temporaries,
                        temporary);
-      else if (!f_.fused_optimizer && f_.foreach_optimizer && !in_backward)
-        for (int i = 0; i < f_.foreach_lists; ++i) open_roots(layers, total, temporary);
-      else if (!f_.fused_optimizer && !in_backward)
+      else if (!f_.update.fused && f_.update.foreach && !in_backward)
+        for (int i = 0; i < f_.update.foreach_lists; ++i) open_roots(layers, total, temporary);
+      else if (!f_.update.fused && !in_backward)
         open_root_and_quotient(total, largest_gradient, temporary);
       // A group of parameters after the other, of which the decayed hold nearly all (Transformer
       // Engine pytorch/optimizers/fused_adam.py, get_unscaled_state, until 459e7cf49).
-      if (f_.widens_moments && row_.format == StateFormat::bf16)
+      if (f_.update.widens_moments && row_.format == StateFormat::bf16)
         ledger_.touch(2 * total.optimizer, temporaries);
       for (Holding& h : temporary) ledger_.close(h);
       if (row_.orthogonalizes) ledger_.touch(orthogonal_update(layers), temporaries);
@@ -115,7 +116,7 @@ class OptimizerMemory {
   // this rank's shard (runtime/zero/stage_1_and_2.py, independent_gradient_partition_epilogue): on
   // the first rank, whose shard begins with the first parameters.
   void drop_other_shards(std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total) {
-    if (!flat_ || f_.gradient_life == GradientLife::persistent) return;
+    if (!flat_ || f_.gradients.life == GradientLife::persistent) return;
     if (plan_.zero_stage != 1 || plan_.shard_ranks() == 1) return;
     std::int64_t wanted = total.gradients / plan_.shard_ranks();
     for (auto& chunk : layers)
@@ -133,7 +134,7 @@ class OptimizerMemory {
   // norm (runtime/zero/stage_1_and_2.py, _has_inf_or_nan and get_grad_norm_direct). Since then the
   // norm is the same, and where PartitionReads has it infinity and NaN are looked for.
   void inspect(const LayerState& total, std::int64_t largest_gradient) {
-    const bool wide = f_.wide_gradient_checks;
+    const bool wide = f_.update.wide_gradient_checks;
     if (!wide && reads_.kernels_of_each == 0) return;
     const int ranks = plan_.zero_stage >= 3 ? plan_.shard_ranks() : 1;
     const std::int64_t whole = (largest_gradient + ranks - 1) / ranks;
@@ -168,12 +169,12 @@ class OptimizerMemory {
 
   std::vector<Holding> flat_gradient(const LayerState& total) {
     std::vector<Holding> made;
-    if (!f_.fp32_gradient_at_step) return made;
-    const bool by_group = f_.clones_partition && plan_.zero_stage >= 3;
+    if (!f_.update.fp32_gradient_at_step) return made;
+    const bool by_group = f_.update.clones_partition && plan_.zero_stage >= 3;
     const std::int64_t elements =
         by_group ? std::min(sub_group, total.stepped_elements) : total.stepped_elements;
     Holding flat;
-    if (f_.clones_partition) flat = ledger_.open(2 * elements, gradients);
+    if (f_.update.clones_partition) flat = ledger_.open(2 * elements, gradients);
     made.push_back(ledger_.open(4 * elements, temporaries));
     ledger_.close(flat);
     return made;
@@ -241,7 +242,7 @@ class OptimizerMemory {
   // flat tensor that the collective itself makes of those.
   void gather_stepped(const LayerState& total) {
     const int ranks = plan_.shard_ranks();
-    if (!f_.gathers_flat_copies || plan_.zero_stage != 1 || ranks == 1) return;
+    if (!f_.sharding.gathers_flat_copies || plan_.zero_stage != 1 || ranks == 1) return;
     std::vector<Holding> parts;
     for (int i = 0; i <= ranks; ++i)
       parts.push_back(ledger_.open(total.weights / ranks, communication));

@@ -15,7 +15,7 @@ std::int64_t held_by_nodes(const Workload& w, const ParallelPlan& plan, const La
   if (dispatch == g.operators.end())
     return 4 * tokens;  // attention, and an MLP that takes its output
   const std::int64_t routed = bytes(dispatch->outputs.front());
-  if (!w.framework.dispatches_once) return 4 * tokens + 3 * routed;
+  if (!w.framework.experts.dispatches_once) return 4 * tokens + 3 * routed;
   // Of k experts drawn evenly over g ranks a token visits g (1 - (1 - 1/g)^k) on the average.
   const double ranks = plan.expert, chosen = w.model.moe->top_k;
   const double visited = ranks * (1.0 - std::pow(1.0 - 1.0 / ranks, chosen));

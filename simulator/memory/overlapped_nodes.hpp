@@ -33,7 +33,7 @@ std::int64_t held_by_nodes(const Workload& w, const ParallelPlan& plan, const La
 class OverlappedNodes {
  public:
   OverlappedNodes(const Workload& w, const ParallelPlan& plan, MemoryLedger& ledger)
-      : keeps_(w.overlaps_experts && w.framework.overlap_keeps_nodes),
+      : keeps_(w.overlaps_experts && w.framework.experts.overlap_keeps_nodes),
         w_(&w),
         plan_(&plan),
         ledger_(&ledger) {}

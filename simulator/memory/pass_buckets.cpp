@@ -12,7 +12,7 @@ void PassBuckets::begin(const LayerState& total) {
   for (const std::int64_t bytes : pass_buffers(*w_, *plan_, total))
     buffers_.push_back(ledger_->open(bytes, MemoryCategory::communication));
   const int ranks = plan_->data * plan_->context;
-  const bool copies = plan_->zero_stage == 2 && f.stage_2_all_reduces && ranks > 1;
+  const bool copies = plan_->zero_stage == 2 && f.gradients.stage_2_all_reduces && ranks > 1;
   room_ = copies && !buffers_.empty() ? f.gradient_bucket_at(plan_->zero_stage).value : 0;
   share_ = total.unsharded_gradients / std::max(ranks, 1);
   filled_ = sent_ = 0;
@@ -36,7 +36,7 @@ void PassBuckets::reduce(std::int64_t bytes) {
   sent_ += bytes;
   if (share_ <= 0 || first / share_ == last / share_) return;  // a single slice
   const Framework& f = w_->framework;
-  const bool overlaps = f.overlap_reduce_at_stage_2.value_or(f.overlap_gradient_reduce);
+  const bool overlaps = f.gradients.overlap_reduce_at_stage_2.value_or(f.gradients.overlap_reduce);
   Holding flat =
       ledger_->open(bytes, MemoryCategory::communication, overlaps ? reduce_stream : StreamId{});
   ledger_->close(flat);

@@ -7,8 +7,6 @@
 //   - what resolved_for sets in a framework's row.
 #pragma once
 
-#include <array>
-
 #include "simulator/workload.hpp"
 
 namespace shardwise {
@@ -20,31 +18,33 @@ constexpr bool same_tensors(DType a, DType b) {
 
 // One row of a framework, as resolved_for settles it for either format.
 inline bool settled_alike(const Framework& a, const Framework& b) {
-  constexpr std::array<DType Framework::*, 4> widths{
-      &Framework::frozen_dtype, &Framework::gradient_dtype, &Framework::reduce_dtype,
-      &Framework::adapter_dtype};
-  for (const auto width : widths)
-    if (!same_tensors(a.*width, b.*width)) return false;
-  return a.pretrain_weights == b.pretrain_weights && a.finetune_weights == b.finetune_weights &&
-         a.gradient_life == b.gradient_life &&
-         a.gradient_copy_while_accumulating == b.gradient_copy_while_accumulating &&
-         a.recasts_tables == b.recasts_tables &&
-         a.fp32_gradient_at_step == b.fp32_gradient_at_step &&
-         a.wide_gradient_checks == b.wide_gradient_checks &&
-         a.checks_partition == b.checks_partition;
+  if (!same_tensors(a.formats.frozen_dtype, b.formats.frozen_dtype) ||
+      !same_tensors(a.gradients.dtype, b.gradients.dtype) ||
+      !same_tensors(a.gradients.reduce_dtype, b.gradients.reduce_dtype) ||
+      !same_tensors(a.adapters.dtype, b.adapters.dtype))
+    return false;
+  return a.formats.pretrain_weights == b.formats.pretrain_weights &&
+         a.formats.finetune_weights == b.formats.finetune_weights &&
+         a.gradients.life == b.gradients.life &&
+         a.gradients.copy_while_accumulating == b.gradients.copy_while_accumulating &&
+         a.quantized.recasts_tables == b.quantized.recasts_tables &&
+         a.update.fp32_gradient_at_step == b.update.fp32_gradient_at_step &&
+         a.update.wide_gradient_checks == b.update.wide_gradient_checks &&
+         a.update.checks_partition == b.update.checks_partition;
 }
 
 // REQUIRES the same question in the same framework, but for the cards.
 inline bool played_alike(const Workload& a, const Workload& b) {
   const Framework &f = a.framework, &g = b.framework;
-  if (f.attention != g.attention || f.expandable_segments != g.expandable_segments ||
-      f.writes_grouped_attention_out != g.writes_grouped_attention_out ||
-      f.attends_by_operators != g.attends_by_operators ||
-      f.loops_grouped_products != g.loops_grouped_products ||
-      f.narrow_weights_twice != g.narrow_weights_twice || f.narrow_attention != g.narrow_attention)
+  if (f.attention.kernel != g.attention.kernel ||
+      f.process.expandable_segments != g.process.expandable_segments ||
+      f.attention.writes_grouped_out != g.attention.writes_grouped_out ||
+      f.attention.by_operators != g.attention.by_operators ||
+      f.experts.loops_grouped_products != g.experts.loops_grouped_products ||
+      f.narrow.weights_twice != g.narrow.weights_twice || f.narrow.attention != g.narrow.attention)
     return false;
   if (a.compute == b.compute) return true;
-  const bool tells_halves_apart = f.attention == AttentionKernel::eager ||
+  const bool tells_halves_apart = f.attention.kernel == AttentionKernel::eager ||
                                   a.optimizer->format == StateFormat::bf16 ||
                                   b.optimizer->format == StateFormat::bf16;
   return !tells_halves_apart && same_tensors(a.compute, b.compute) && settled_alike(f, g);

@@ -9,7 +9,8 @@ namespace {
 std::int64_t reduced_copy(const Workload& w, const LayerState& total) {
   const double gradient = stored_where_trained(w, w.trains_base()).gradient;
   if (gradient == 0) return 0;
-  const double share = std::min(1.0, bytes_per_element(w.framework.reduce_dtype) / gradient);
+  const double share =
+      std::min(1.0, bytes_per_element(w.framework.gradients.reduce_dtype) / gradient);
   return static_cast<std::int64_t>(share * static_cast<double>(total.gradients));
 }
 
@@ -19,7 +20,8 @@ bool reduces_alone(const ParallelPlan& plan) { return plan.data * plan.context =
 // One for the inputs of column-parallel matrices, one for the gradients of row-parallel ones.
 void add_gather_buffers(const Workload& w, const ParallelPlan& plan,
                         std::vector<std::int64_t>& out) {
-  if (!w.framework.keeps_gather_buffers || plan.tensor == 1 || !plan.sequence_parallel) return;
+  if (!w.framework.parallel.keeps_gather_buffers || plan.tensor == 1 || !plan.sequence_parallel)
+    return;
   const std::int64_t tokens = plan.microbatch * w.tokens_per_sample() / plan.context;
   out.insert(out.end(), 2, 2 * tokens * w.model.hidden);
 }
@@ -37,10 +39,11 @@ void add_buckets(const Workload& w, const ParallelPlan& plan, const LayerState& 
                  std::vector<std::int64_t>& out) {
   const Framework& f = w.framework;
   const bool fixed = plan.zero_stage >= 2;
-  if (f.buffers_from_stage_2 && !fixed) return;
+  if (f.gradients.buffers_from_stage_2 && !fixed) return;
   const Bytes bucket = f.gradient_bucket_at(plan.zero_stage);
   // ZeRO-3 has one in any case (DeepSpeed runtime/zero/stage3.py, __setup_for_real_optimizer).
-  const int buffers = plan.zero_stage >= 3 ? std::min(f.reduce_buffers, 1) : f.reduce_buffers;
+  const int buffers =
+      plan.zero_stage >= 3 ? std::min(f.gradients.reduce_buffers, 1) : f.gradients.reduce_buffers;
   for (int i = 0; i < buffers; ++i)
     out.push_back(fixed ? bucket.value : std::min(bucket.value, total.unsharded_gradients));
 }
@@ -49,7 +52,8 @@ void add_buckets(const Workload& w, const ParallelPlan& plan, const LayerState& 
 std::int64_t at_boundary(const Workload& w, const ParallelPlan& plan, const LayerGraph& graph,
                          TensorIndex tensor) {
   const std::int64_t whole = graph.tensors[static_cast<std::size_t>(tensor)].bytes;
-  return plan.sequence_parallel || w.framework.whole_stage_outputs ? whole : whole / plan.tensor;
+  return plan.sequence_parallel || w.framework.parallel.whole_stage_outputs ? whole
+                                                                            : whole / plan.tensor;
 }
 
 }  // namespace
@@ -62,9 +66,9 @@ std::vector<std::int64_t> run_buffers(const Workload& w, const ParallelPlan& pla
   if (reduces_alone(plan) && plan.zero_stage < 2) return out;
   // DDP's second copy of the gradients, also under ZeroRedundancyOptimizer, which steps what DDP
   // has reduced (PyTorch torch/distributed/optim/zero_redundancy_optimizer.py).
-  if (f.bucket_copies_gradients && plan.zero_stage <= 1)
-    out.push_back(f.gradient_life == GradientLife::persistent ? total.unsharded_gradients
-                                                              : reduced_copy(w, total));
+  if (f.gradients.bucket_copies && plan.zero_stage <= 1)
+    out.push_back(f.gradients.life == GradientLife::persistent ? total.unsharded_gradients
+                                                               : reduced_copy(w, total));
   if (!made_for_a_pass(plan)) add_buckets(w, plan, total, out);
   return out;
 }
@@ -80,20 +84,20 @@ std::vector<std::int64_t> pass_buffers(const Workload& w, const ParallelPlan& pl
 std::int64_t reduced_at_end(const Workload& w, const ParallelPlan& plan, const LayerState& total) {
   const Framework& f = w.framework;
   if (reduces_alone(plan) || plan.zero_stage >= 2) return 0;
-  if (f.gradient_life == GradientLife::persistent) {
-    const double wide = bytes_per_element(f.gradient_dtype);
-    const double sent = bytes_per_element(f.reduce_dtype);
-    if (!f.reduces_flat_gradient || sent >= wide) return 0;
+  if (f.gradients.life == GradientLife::persistent) {
+    const double wide = bytes_per_element(f.gradients.dtype);
+    const double sent = bytes_per_element(f.gradients.reduce_dtype);
+    if (!f.gradients.reduces_flat_gradient || sent >= wide) return 0;
     return static_cast<std::int64_t>(sent / wide * static_cast<double>(total.gradients));
   }
-  if (!f.buffers_from_stage_2 || f.reduce_buffers == 0) return 0;
+  if (!f.gradients.buffers_from_stage_2 || f.gradients.reduce_buffers == 0) return 0;
   return std::min(f.gradient_bucket_at(plan.zero_stage).value, total.unsharded_gradients);
 }
 
 std::vector<std::int64_t> flat_buckets(const Workload& w, const ParallelPlan& plan,
                                        const std::vector<std::vector<LayerHoldings>>& layers) {
   std::vector<std::int64_t> buckets;
-  if (!w.framework.reduces_flat_buckets || reduces_alone(plan) || plan.zero_stage >= 2)
+  if (!w.framework.gradients.reduces_flat_buckets || reduces_alone(plan) || plan.zero_stage >= 2)
     return buckets;
   const std::int64_t most = w.framework.gradient_bucket_at(plan.zero_stage).value / 2;
   std::int64_t elements = 0;
@@ -114,7 +118,7 @@ std::vector<std::int64_t> flat_buckets(const Workload& w, const ParallelPlan& pl
 std::int64_t bytes_kept_of_sent(const Workload& w, const ParallelPlan& plan,
                                 const LayerDefinition& last) {
   const bool sends = plan.pipeline > 1 && last.role != LayerRole::head;
-  if (!w.framework.holds_stage_outputs || !sends) return 0;
+  if (!w.framework.parallel.holds_stage_outputs || !sends) return 0;
   return at_boundary(w, plan, last.graph, last.graph.output);
 }
 
@@ -122,7 +126,7 @@ std::vector<std::int64_t> receive_buffers(const Workload& w, const ParallelPlan&
                                           const LayerDefinition& first,
                                           const LayerDefinition& last) {
   std::vector<std::int64_t> out;
-  if (!w.framework.keeps_receive_buffers || plan.pipeline == 1) return out;
+  if (!w.framework.parallel.keeps_receive_buffers || plan.pipeline == 1) return out;
   if (first.role != LayerRole::embedding)
     out.push_back(at_boundary(w, plan, first.graph, first.graph.input));
   if (last.role != LayerRole::head)
@@ -138,7 +142,7 @@ std::int64_t reference_logits(const Workload& w, const LayerDefinition& last) {
 }
 
 std::int64_t mask_bytes(const Workload& w, const LayerDefinition& layer) {
-  if (!w.framework.registers_causal_masks || layer.role != LayerRole::block) return 0;
+  if (!w.framework.attention.registers_causal_masks || layer.role != LayerRole::block) return 0;
   const std::int64_t rows = w.model.causal_mask_rows;
   return rows * rows * layer.blocks;
 }

@@ -15,10 +15,11 @@ void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double win
   const bool turns = direction > 0 && keeps_layers_gathered(w_, plan_);
   // DeepSpeed fetches one parameter more as long as fewer than its limit are gathered: a table as a
   // whole, however long (partitioned_param_coordinator.py, fetch_sub_module: numel_prefetching).
-  const std::int64_t most = f_.sharded.live_parameters.value_or(Bytes{0}).value;
+  const std::int64_t most = f_.sharding.parameters.live_parameters.value_or(Bytes{0}).value;
   // Its gathers' results are made on the gathers' stream (partitioned_param_coordinator.py,
   // __all_gather_params_), where overlap_comm gives them one.
-  const bool apart = f_.sharded.live_parameters && f_.overlap_reduce_at_stage_3;
+  const bool apart =
+      f_.sharding.parameters.live_parameters && f_.gradients.overlap_reduce_at_stage_3;
   const StreamId stream = apart ? gather_stream : StreamId{};
   std::int64_t live = 0;
   for (std::ptrdiff_t k = 0; k < n; ++k) {
@@ -30,13 +31,14 @@ void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double win
     const LayerRole role = (*chunks_)[c].layers[static_cast<std::size_t>(j)].definition->role;
     const std::int64_t before = live;
     live += h.state.gathered;
-    const bool fits = f_.sharded.live_parameters ? (at_an_end(role) ? before < most : live <= most)
-                                                 : static_cast<double>(k) < window;
+    const bool fits = f_.sharding.parameters.live_parameters
+                          ? (at_an_end(role) ? before < most : live <= most)
+                          : static_cast<double>(k) < window;
     if (k > 0 && !fits) break;
     const bool looks_up = role == LayerRole::embedding;
     if (h.gathered.block || h.state.gathered == 0) continue;
     if (looks_up && (direction < 0 || turned) && embedding_.goes && !embedding_.again) continue;
-    if (!f_.sharded.copy_out)
+    if (!f_.sharding.parameters.copy_out)
       h.gathered = ledger_.open(h.state.gathered, gathered_parameters, stream);
     else if (k == 0)
       copy_out(c, i, direction > 0);

@@ -25,7 +25,7 @@ AllocatorSettings allocator_settings(const Framework& framework);
 
 // Master, gradient and states of a rank are one flat tensor each.
 inline bool steps_flat_shard(const Framework& f, const ParallelPlan& p) {
-  return f.clones_partition || (f.flat_shard && p.zero_stage == 1);
+  return f.update.clones_partition || (f.update.flat_shard && p.zero_stage == 1);
 }
 
 // The buffers of one layer for one microbatch, by slot of its script.
@@ -33,12 +33,12 @@ using Slots = std::vector<Holding>;
 
 // A limit of live parameters is DeepSpeed's, and so is its way to shard them.
 inline bool deepspeed_stage_3(const Framework& f, const ParallelPlan& p) {
-  return f.clones_partition && f.sharded.live_parameters && p.zero_stage >= 3;
+  return f.update.clones_partition && f.sharding.parameters.live_parameters && p.zero_stage >= 3;
 }
 
 // What framework and plan decide for all layers.
 struct StageHabits {
-  bool narrows_alone;  // Framework::wraps_one_rank
+  bool narrows_alone;  // FrameworkSharding::wraps_one_rank
   bool shards_weights, shards_gradients;
   bool reshards;  // weights, after forward
   bool reduces_every_microbatch;
@@ -51,32 +51,33 @@ struct StageHabits {
   // DeepSpeed's BF16 optimizer copies the weights into one flat tensor beside them; what they leave
   // is where the 16-bit gradients of the same sizes go (runtime/bf16_optimizer.py:155-158).
   bool flattens_weights;
-  // Framework::remaps_weights, of an optimizer that is sharded; over one rank as well.
+  // FrameworkUpdate::remaps_weights, of an optimizer that is sharded; over one rank as well.
   bool remaps_weights;
   bool steps_run;  // ... whose shards are one run of the flat buffer each: it has no buckets
 
   StageHabits(const Framework& f, const ParallelPlan& p)
-      : narrows_alone(f.wraps_one_rank && p.shard_ranks() == 1),
+      : narrows_alone(f.sharding.wraps_one_rank && p.shard_ranks() == 1),
         shards_weights(narrows_alone || (shardwise::shards_weights(f, p) &&
-                                         (p.shard_ranks() > 1 || f.clones_partition))),
+                                         (p.shard_ranks() > 1 || f.update.clones_partition))),
         // DeepSpeed's partition of one rank, which is all of them, lies where the optimizer does
         // (runtime/zero/stage3.py, self.device; stage_1_and_2.py, cpu_offload).
         shards_gradients(p.zero_stage >= 2 && (p.shard_ranks() > 1 ||
-                                               (f.clones_partition &&
+                                               (f.update.clones_partition &&
                                                 (p.offload.optimizer || deepspeed_stage_3(f, p))))),
-        reshards(!f.sharded.saved_for_backward &&
-                 (reshards_weights(f, p) || (narrows_alone && f.sharded.reshard_after_forward))),
+        reshards(!f.sharding.parameters.saved_for_backward &&
+                 (reshards_weights(f, p) ||
+                  (narrows_alone && f.sharding.parameters.reshard_after_forward))),
         reduces_every_microbatch(shardwise::reduces_every_microbatch(f, p)),
-        persistent_gradients(f.gradient_life == GradientLife::persistent),
+        persistent_gradients(f.gradients.life == GradientLife::persistent),
         flat_gradient_shard(deepspeed_stage_3(f, p) && !p.offload.optimizer &&
                             !persistent_gradients),
-        steps_in_backward(f.gradient_life == GradientLife::in_backward),
-        flattens_weights(f.clones_partition && f.gradient_copy_while_accumulating &&
+        steps_in_backward(f.gradients.life == GradientLife::in_backward),
+        flattens_weights(f.update.clones_partition && f.gradients.copy_while_accumulating &&
                          persistent_gradients),
-        remaps_weights(f.remaps_weights && persistent_gradients &&
-                       (p.zero_stage == 1 || (p.zero_stage == 0 && f.default_zero_stage == 1 &&
+        remaps_weights(f.update.remaps_weights && persistent_gradients &&
+                       (p.zero_stage == 1 || (p.zero_stage == 0 && f.defaults.zero_stage == 1 &&
                                               p.data * p.context == 1))),
-        steps_run(remaps_weights && !f.overlap_gradient_reduce && p.shard_ranks() > 1) {}
+        steps_run(remaps_weights && !f.gradients.overlap_reduce && p.shard_ranks() > 1) {}
 };
 
 // One microbatch in one model chunk, from its forward to the end of its backward.
@@ -156,7 +157,7 @@ inline StoredParameter stored_where_trained(const Workload& w, const LayerDefini
 // A flat parameter that mixes frozen and trained weights has a gradient for all of them.
 inline bool gradients_of_frozen(const Framework& f, const StageHabits& habits,
                                 const LayerDefinition& d) {
-  return f.flat_parameters_mix_frozen && habits.shards_weights && !d.trainable &&
+  return f.sharding.flat_parameters_mix_frozen && habits.shards_weights && !d.trainable &&
          d.graph.parameters.adapter > 0;
 }
 
@@ -202,7 +203,7 @@ inline std::int64_t largest_gradient_bytes(const std::vector<std::vector<LayerHo
 // fused step itself is a few launches for all.
 inline int kernels_per_stepped_parameter(const Workload& w) {
   const bool narrows = w.weights() == WeightRecipe::half_with_master;
-  return (w.framework.clips_gradients ? 2 : 0) + (narrows ? 1 : 0);
+  return (w.framework.update.clips_gradients ? 2 : 0) + (narrows ? 1 : 0);
 }
 
 }  // namespace shardwise

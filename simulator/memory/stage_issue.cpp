@@ -24,24 +24,24 @@ void StagePlayer::issue_forward(const Operator& op) {
 }
 
 void StagePlayer::issue_forward(const LayerDefinition& d) {
-  if (!f_.records_streams) return;
+  if (!f_.process.records_streams) return;
   for (const Operator& op : d.graph.operators) issue_forward(op);
 }
 
 void StagePlayer::issue_again(const LayerDefinition& d) {
-  if (!f_.records_streams) return;
+  if (!f_.process.records_streams) return;
   for (std::size_t i = 0; i < d.graph.operators.size(); ++i)
     if (d.script.runs_again[i]) issue_forward(d.graph.operators[i]);
 }
 
 void StagePlayer::issue_backward(const LayerDefinition& d) {
-  if (!f_.records_streams) return;
+  if (!f_.process.records_streams) return;
   for (const Operator& op : d.graph.operators)
     advance(launches(op.backward) + launches(op.backward_weight));
 }
 
 void StagePlayer::receive() {
-  if (f_.records_streams && plan_.pipeline > 1) lag_.catch_up();
+  if (f_.process.records_streams && plan_.pipeline > 1) lag_.catch_up();
 }
 
 }  // namespace shardwise

@@ -33,7 +33,7 @@ void StagePlayer::load_chunk(std::size_t c) {
           if (bytes > 0) originals_.push_back(ledger_.open(bytes, weights));
         });
       remapped_ += remapped;
-      if (f_.moves_constants) keep(h.state.quantization, quantization);
+      if (f_.sharding.moves_constants) keep(h.state.quantization, quantization);
       if (!remaps_weights()) keep(h.state.narrow_copies, weights);
       keep(h.state.adapters, adapters);
     }
@@ -79,7 +79,7 @@ void StagePlayer::load_masters() {
       remaps_weights() ? by_matrix(h, h.state.master, keep_master) : keep_master(h.state.master);
 }
 
-// Framework::widens_tables_on_load. Where a table's 16 bits were is too small for another's fp32,
+// FrameworkLoading::widens_tables. Where a table's 16 bits were is too small for another's fp32,
 // so that 4 bytes of each value are reserved; what is allocated counts 2 of the first table too
 // many.
 void StagePlayer::widen_tables() {

@@ -16,7 +16,7 @@ StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
       f_(w.framework),
       plan_(plan),
       habits_(w.framework, plan),
-      fuses_gradients_(habits_.persistent_gradients && f_.gradient_fusion),
+      fuses_gradients_(habits_.persistent_gradients && f_.gradients.fusion),
       embedding_(embedding_gathers(w, plan)),
       chunks_(&chunks),
       ledger_(allocator_settings(w.framework), capacity, variation.raises_capacity),
@@ -28,13 +28,13 @@ StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
       nodes_(w, plan, ledger_),
       buckets_(w, plan, ledger_),
       optimizer_(w, plan, ledger_) {
-  const int grouped = w.model.moe ? f_.grouped_workspaces : 0;
-  for (int i = 0; i < calibration.cublas_workspaces + f_.library_workspaces + grouped; ++i)
+  const int grouped = w.model.moe ? f_.process.grouped_workspaces : 0;
+  for (int i = 0; i < calibration.cublas_workspaces + f_.process.library_workspaces + grouped; ++i)
     fixed_.push_back(ledger_.open(calibration.cublas_workspace.value, workspace));
   for (std::size_t c = 0; c < chunks.size(); ++c) load_chunk(c);
-  if (f_.widens_tables_on_load && !habits_.shards_weights) widen_tables();
+  if (f_.loading.widens_tables && !habits_.shards_weights) widen_tables();
   load_masters();
-  if (f_.loads_whole_model_on_gpu && habits_.shards_weights) {
+  if (f_.loading.whole_model_on_gpu && habits_.shards_weights) {
     Holding whole = ledger_.open(total_.gathered, gathered_parameters);
     ledger_.close(whole);
   }
@@ -46,7 +46,7 @@ StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
       keep(bytes, communication);
   if (copies_to_host()) keep(largest_gradient_bytes(layers_), communication);
   if (habits_.flat_gradient_shard) keep(total_.gradients, gradients);
-  if (f_.states_at_start) optimizer_.make_states(layers_, total_);
+  if (f_.update.states_at_start) optimizer_.make_states(layers_, total_);
 }
 
 void StagePlayer::play_step(const std::vector<Slot>& order) {
@@ -115,7 +115,7 @@ void StagePlayer::run(const std::vector<MemoryEvent>& events, Slots& slots, std:
       case EventKind::release:
         break;  // never here: taken above
       case EventKind::release_read:
-        if (f_.records_streams) {
+        if (f_.process.records_streams) {
           lag_.release(h);
           break;
         }
@@ -159,7 +159,7 @@ void StagePlayer::forward(const Slot& slot) {
     const LayerScript& script = chunk.layers[i].definition->script;
     Slots& slots = flight.layers[i];
     slots.assign(static_cast<std::size_t>(script.slots), {});
-    gather(c, i, +1, f_.sharded.gathered_layers_forward);
+    gather(c, i, +1, f_.sharding.parameters.gathered_layers_forward);
     cache_autocast(c, i);
     slots[static_cast<std::size_t>(script.input_slot)] = flight.carried;
     const bool last = i + 1 == chunk.layers.size();
@@ -221,7 +221,7 @@ void StagePlayer::fetch_activations(const Slot& slot, std::size_t layer) {
 }
 
 void StagePlayer::cache_autocast(std::size_t c, std::size_t i) {
-  if (!f_.autocast_caches_weights || !casts_weights(w_, plan_)) return;
+  if (!f_.formats.autocast_caches_weights || !casts_weights(w_, plan_)) return;
   const std::int64_t copies = 2 * (*chunks_)[c].layers[i].definition->graph.parameters.cast;
   LayerHoldings& h = holdings(c, i);
   if (!h.autocast.block && copies > 0) h.autocast = ledger_.open(copies, gathered_parameters);
@@ -239,7 +239,7 @@ void StagePlayer::backward(const Slot& slot) {
   InFlight& flight = in_flight(slot);
   if (chunk.layers.empty()) return;
   buckets_.begin(total_);
-  if (f_.gradient_copy_life == GradientCopyLife::next_backward) release_copies(c);
+  if (f_.gradients.copy_life == GradientCopyLife::next_backward) release_copies(c);
   const LayerDefinition& last = *chunk.layers.back().definition;
   if (last.role != LayerRole::head) receive();
   flight.carried = ledger_.open(
@@ -248,9 +248,9 @@ void StagePlayer::backward(const Slot& slot) {
     if (raised_enough()) return;
     const LayerScript& script = chunk.layers[i].definition->script;
     Slots& slots = flight.layers[i];
-    const bool loss_first =
-        f_.sharded.prefetches_after_loss && chunk.layers[i].definition->role == LayerRole::head;
-    gather(c, i, -1, loss_first ? 1 : f_.sharded.gathered_layers_backward);
+    const bool loss_first = f_.sharding.parameters.prefetches_after_loss &&
+                            chunk.layers[i].definition->role == LayerRole::head;
+    gather(c, i, -1, loss_first ? 1 : f_.sharding.parameters.gathered_layers_backward);
     fetch_activations(slot, i);
     if (!script.recompute.empty()) cache_autocast(c, i);
     run(script.recompute, slots, c, i);
@@ -273,9 +273,9 @@ void StagePlayer::backward(const Slot& slot) {
   widen_copies();
   buckets_.end();
   close_all(added_later_);
-  if (f_.gradient_copy_life == GradientCopyLife::microbatch) release_copies(c);
+  if (f_.gradients.copy_life == GradientCopyLife::microbatch) release_copies(c);
   flights_.erase({slot.microbatch, slot.chunk});
-  if (f_.output_life != OutputLife::backward) return;
+  if (f_.loss.output_life != OutputLife::backward) return;
   close_all(held_);
   close_all(left_);
 }
@@ -286,7 +286,7 @@ void StagePlayer::make_gradient(std::int64_t elements, std::size_t c, std::size_
   const StoredParameter& p = holdings(c, i).trained;
   // Autocast does not cast what an embedding looks up: its gradient is the table's from the start.
   const bool looked_up = (*chunks_)[c].layers[i].definition->role == LayerRole::embedding;
-  const double each = stored || (looked_up && f_.autocast) ? p.gradient : p.raw_gradient;
+  const double each = stored || (looked_up && f_.formats.autocast) ? p.gradient : p.raw_gradient;
   const auto raw = static_cast<std::int64_t>(static_cast<double>(elements) * each);
   Holding own;
   const bool tied = looked_up && tied_.block && elements == tied_elements_;
@@ -301,9 +301,9 @@ void StagePlayer::hold_tied(std::size_t c) {
   const ModelChunk& chunk = (*chunks_)[c];
   const LayerDefinition& first = *chunk.layers.front().definition;
   const bool here = first.role == LayerRole::embedding;
-  if (!shares_table(w_) || !here || !w_.trains_head() || f_.gradient_fusion) return;
+  if (!shares_table(w_) || !here || !w_.trains_head() || f_.gradients.fusion) return;
   const StoredParameter& p = holdings(c, 0).trained;
-  const double each = f_.autocast ? p.gradient : p.raw_gradient;
+  const double each = f_.formats.autocast ? p.gradient : p.raw_gradient;
   const Operator& table = first.graph.operators.front();
   tied_elements_ = table.weight_gradient_elements;
   tied_ = ledger_.open(static_cast<std::int64_t>(static_cast<double>(tied_elements_) * each),
@@ -314,7 +314,7 @@ void StagePlayer::place_gradient(std::int64_t elements, std::int64_t raw, LayerH
   largest_gradient_ = std::max(largest_gradient_, elements);
   const StoredParameter& p = h.trained;
   if (habits_.persistent_gradients) {
-    if (!f_.gradient_fusion) keep_or_pass(raw, h);
+    if (!f_.gradients.fusion) keep_or_pass(raw, h);
     return;
   }
   if (habits_.shards_gradients) {
@@ -330,7 +330,8 @@ void StagePlayer::place_gradient(std::int64_t elements, std::int64_t raw, LayerH
   }
   const auto kept = static_cast<std::int64_t>(static_cast<double>(elements) * p.gradient);
   if (w_.optimizer->in_backward) return optimizer_.step_in_backward(elements, raw, p.weight);
-  if (h.has_gradient && f_.compiles_whole_model && f_.kernels == KernelStyle::compiled) {
+  if (h.has_gradient && f_.layers.compiles_whole_model &&
+      f_.layers.kernels == KernelStyle::compiled) {
     added_later_.push_back(ledger_.open(std::max(raw, kept), gradients));
     return;
   }
@@ -343,7 +344,7 @@ void StagePlayer::place_gradient(std::int64_t elements, std::int64_t raw, LayerH
 }
 
 bool StagePlayer::copies_to_host() const {
-  return plan_.offload.optimizer && f_.clones_partition && plan_.zero_stage == 2;
+  return plan_.offload.optimizer && f_.update.clones_partition && plan_.zero_stage == 2;
 }
 
 void StagePlayer::inspect_offloaded(std::int64_t elements) {
@@ -358,28 +359,29 @@ void StagePlayer::inspect_offloaded(std::int64_t elements) {
 
 void StagePlayer::release_copies(std::size_t c) {
   if (!habits_.persistent_gradients) return;
-  if (f_.records_streams) lag_.advance(trained_tensors(layers_));  // added to their wide ones
+  if (f_.process.records_streams)
+    lag_.advance(trained_tensors(layers_));  // added to their wide ones
   for (LayerHoldings& h : layers_[c]) close_all(h.unsharded_gradients);
 }
 
 void StagePlayer::widen_copies() {
-  const bool waits = f_.gradient_copy_life == GradientCopyLife::next_backward ||
-                     f_.gradient_copy_life == GradientCopyLife::run;
+  const bool waits = f_.gradients.copy_life == GradientCopyLife::next_backward ||
+                     f_.gradients.copy_life == GradientCopyLife::run;
   if (!habits_.persistent_gradients || !waits) return;
   Holding wide = ledger_.open(4 * largest_gradient_, gradients);
   ledger_.close(wide);
 }
 
 void StagePlayer::keep_or_pass(std::int64_t raw, LayerHoldings& h) {
-  const bool there = f_.gradient_copy_life == GradientCopyLife::run && h.copied;
-  if (f_.gradient_copy_while_accumulating && !there)
+  const bool there = f_.gradients.copy_life == GradientCopyLife::run && h.copied;
+  if (f_.gradients.copy_while_accumulating && !there)
     h.unsharded_gradients.push_back(ledger_.open(raw, gradients));
   else
     ledger_.touch(raw, gradients);
 }
 
 bool StagePlayer::in_root(std::size_t c, std::size_t i) const {
-  const ShardedParameters& s = f_.sharded;
+  const ShardedParameters& s = f_.sharding.parameters;
   const bool ends_are_units = s.embedding_is_unit && !shares_table(w_);
   return s.root_holds_ends && !ends_are_units && habits_.shards_weights &&
          at_an_end((*chunks_)[c].layers[i].definition->role);
@@ -406,7 +408,7 @@ void StagePlayer::finish_layer_backward(std::size_t c, std::size_t i) {
   if (reduces_now()) {
     reduce_layer(h);
   } else if (!habits_.shards_gradients && habits_.persistent_gradients &&
-             f_.gradient_copy_life == GradientCopyLife::layer) {
+             f_.gradients.copy_life == GradientCopyLife::layer) {
     close_all(h.unsharded_gradients);
   }
   h.has_gradient = h.has_gradient || h.state.gradients > 0;
@@ -415,7 +417,7 @@ void StagePlayer::finish_layer_backward(std::size_t c, std::size_t i) {
 
 std::int64_t StagePlayer::reduced_bytes(const LayerHoldings& h) const {
   if (h.state.unsharded_gradients == 0) return 0;
-  const double widening = bytes_per_element(f_.reduce_dtype) / h.trained.raw_gradient;
+  const double widening = bytes_per_element(f_.gradients.reduce_dtype) / h.trained.raw_gradient;
   return static_cast<std::int64_t>(static_cast<double>(h.state.unsharded_gradients) * widening);
 }
 
@@ -423,7 +425,7 @@ void StagePlayer::reduce_layer(LayerHoldings& h) {
   if (h.state.unsharded_gradients == 0) return;
   buckets_.fill(h.state.unsharded_gradients);
   ledger_.close(reduce_input_);
-  if (habits_.shards_weights && f_.reduce_buffers == 0)
+  if (habits_.shards_weights && f_.gradients.reduce_buffers == 0)
     reduce_input_ = ledger_.open(std::max(root_input_, reduced_bytes(h)), communication);
   close_all(h.unsharded_gradients);
   if (habits_.persistent_gradients || habits_.flat_gradient_shard || plan_.offload.optimizer)
@@ -442,14 +444,14 @@ void StagePlayer::close_all(std::vector<Holding>& list) {
 void StagePlayer::reduce_buckets() {
   for (const std::int64_t elements : flat_buckets(w_, plan_, layers_)) {
     Holding flat = ledger_.open(2 * elements, communication);
-    const double wide = bytes_per_element(f_.reduce_dtype);
+    const double wide = bytes_per_element(f_.gradients.reduce_dtype);
     if (wide > 2) ledger_.touch(static_cast<std::int64_t>(wide) * elements, communication);
     ledger_.close(flat);
   }
 }
 
 void StagePlayer::step_optimizer() {
-  if (f_.records_streams)
+  if (f_.process.records_streams)
     lag_.advance(kernels_per_stepped_parameter(w_) * trained_tensors(layers_));
   if (const std::int64_t sent = reduced_at_end(w_, plan_, total_); sent > 0)
     ledger_.touch(sent, communication);
@@ -457,8 +459,8 @@ void StagePlayer::step_optimizer() {
   optimizer_.step(layers_, total_, largest_gradient_);
   reserved_at_step_ = ledger_.reserved();
   const bool copies_stay =
-      habits_.persistent_gradients && (f_.gradient_copy_life == GradientCopyLife::next_backward ||
-                                       f_.gradient_copy_life == GradientCopyLife::run);
+      habits_.persistent_gradients && (f_.gradients.copy_life == GradientCopyLife::next_backward ||
+                                       f_.gradients.copy_life == GradientCopyLife::run);
   for (auto& chunk : layers_)
     for (LayerHoldings& h : chunk) {
       if (!copies_stay) close_all(h.unsharded_gradients);

@@ -67,7 +67,9 @@ class StagePlayer {
 
   // FSDP2 makes the reduce-scatter's output, which is the gradient, on that collective's stream
   // (_fsdp_collectives.py, foreach_reduce); its input on the default one.
-  StreamId reduced_on() const { return f_.sharded.copy_out ? reduce_stream : StreamId{}; }
+  StreamId reduced_on() const {
+    return f_.sharding.parameters.copy_out ? reduce_stream : StreamId{};
+  }
 
   bool stays_gathered(std::size_t c, std::size_t i) const;
   void advance(int kernels);

@@ -40,7 +40,7 @@ TEST_CASE("Every framework row says where it was read") {
     CHECK_FALSE(f.match.empty());
     CHECK_FALSE(f.provenance.source.empty());
     for (const FieldSource& field : f.provenance.fields) CHECK_FALSE(field.source.empty());
-    CHECK(optimizer_named(f.optimizer) != nullptr);
+    CHECK(optimizer_named(f.defaults.optimizer) != nullptr);
     for (const std::string& word : f.match) CHECK(meant(word) == f.id);
   }
 }
@@ -158,7 +158,7 @@ TEST_CASE("FSDP1 without a wrap policy has a row of its own") {
   CHECK(meant("pytorch fsdp", "FSDP FULL_SHARD in one unit (no wrap policy)") ==
         "pytorch-fsdp1-one-unit");
   CHECK(meant("pytorch fsdp", "FSDP1 FULL_SHARD, one unit per block") == "pytorch-fsdp1");
-  CHECK_FALSE(row_of("pytorch-fsdp1-one-unit").sharded.reshard_after_forward);
+  CHECK_FALSE(row_of("pytorch-fsdp1-one-unit").sharding.parameters.reshard_after_forward);
 }
 
 // deepspeed -> its own model -> that with overlap_comm; TRL of 2024 -> of 2026 -> before 1.13.
@@ -175,10 +175,10 @@ TEST_CASE("A note may narrow the row that it has narrowed") {
 // Its pin was bitsandbytes 0.42 until 0.44.0 of December 2024 (LitGPT @d2ed13c3 pyproject.toml).
 TEST_CASE("LitGPT's name is that of today, a record of 2024 has the kernels of then") {
   CHECK(meant("litgpt") == "litgpt");
-  CHECK_FALSE(row_of("litgpt").quantized_linear_keeps_input);
+  CHECK_FALSE(row_of("litgpt").quantized.linear_keeps_input);
   CHECK(meant("litgpt", "LitGPT of April to September 2024, bitsandbytes 0.42") == "litgpt-2024");
-  CHECK(row_of("litgpt-2024").quantized_linear_keeps_input);
-  CHECK(row_of("litgpt-2024").four_bit_unpacking == LaneLoop::four_bit_branches);
+  CHECK(row_of("litgpt-2024").quantized.linear_keeps_input);
+  CHECK(row_of("litgpt-2024").quantized.four_bit_unpacking == LaneLoop::four_bit_branches);
   CHECK(meant("litgpt", "LitGPT commit 8641822 (Oct 2023)") == "litgpt-2023");
 }
 
@@ -193,19 +193,20 @@ TEST_CASE("The Trainer's name is that of transformers 5, what is dated is not") 
   CHECK(meant("LLaMA-Factory", "LLaMA-Factory 0.8.4.dev0, transformers 4.43.4") ==
         "llama-factory-2024");
   CHECK(meant("LLaMA-Factory", "December 2025") == "llama-factory");
-  CHECK(row_of("hf-trainer-2024").finetune_weights == WeightRecipe::fp32_with_half_compute);
+  CHECK(row_of("hf-trainer-2024").formats.finetune_weights == WeightRecipe::fp32_with_half_compute);
   // The weights' own format, and so their gradients', which DDP sends.
   const Framework whole = resolved_for(row_of("hf-trainer"), Method::full, DType::bf16);
-  CHECK(whole.finetune_weights == WeightRecipe::pure_half);
-  CHECK(whole.gradient_dtype == DType::bf16);
-  CHECK(whole.reduce_dtype == DType::bf16);
-  CHECK(resolved_for(row_of("hf-trainer"), Method::lora, DType::bf16).reduce_dtype == DType::fp32);
-  CHECK(resolved_for(row_of("hf-trainer"), Method::pretrain, DType::bf16).gradient_dtype ==
+  CHECK(whole.formats.finetune_weights == WeightRecipe::pure_half);
+  CHECK(whole.gradients.dtype == DType::bf16);
+  CHECK(whole.gradients.reduce_dtype == DType::bf16);
+  CHECK(resolved_for(row_of("hf-trainer"), Method::lora, DType::bf16).gradients.reduce_dtype ==
+        DType::fp32);
+  CHECK(resolved_for(row_of("hf-trainer"), Method::pretrain, DType::bf16).gradients.dtype ==
         DType::fp32);
   // torch/amp/grad_scaler.py:275 refuses 16-bit gradients.
   const Framework scaled = resolved_for(row_of("hf-trainer"), Method::full, DType::fp16);
-  CHECK(scaled.finetune_weights == WeightRecipe::fp32_with_half_compute);
-  CHECK(scaled.gradient_dtype == DType::fp32);
+  CHECK(scaled.formats.finetune_weights == WeightRecipe::fp32_with_half_compute);
+  CHECK(scaled.gradients.dtype == DType::fp32);
 }
 
 // Records that say no more are of 2021 and 2022; who names the framework today has the later code.
@@ -220,11 +221,11 @@ TEST_CASE("Megatron-DeepSpeed of August 2023 on is another row") {
   // they have the model's format and are released (DeepSpeed 0.12.6 runtime/engine.py:879-883).
   const Framework& whole = row_of("megatron-deepspeed");
   const Framework& sharded = row_of(whole.with_zero);
-  CHECK(whole.gradient_dtype == DType::fp32);
-  CHECK(whole.gradient_life == GradientLife::persistent);
-  CHECK(whole.gradient_copy_life == GradientCopyLife::run);
-  CHECK(sharded.gradient_dtype == DType::bf16);
-  CHECK(sharded.gradient_life == GradientLife::per_step);
+  CHECK(whole.gradients.dtype == DType::fp32);
+  CHECK(whole.gradients.life == GradientLife::persistent);
+  CHECK(whole.gradients.copy_life == GradientCopyLife::run);
+  CHECK(sharded.gradients.dtype == DType::bf16);
+  CHECK(sharded.gradients.life == GradientLife::per_step);
 }
 
 TEST_CASE("Words match whole and whatever their case") {
@@ -242,31 +243,31 @@ TEST_CASE("Words match whole and whatever their case") {
 TEST_CASE("A row is resolved for its number format") {
   const Framework& megatron = row_of("megatron-lm");
   const Framework bf16 = resolved_for(megatron, Method::pretrain, DType::bf16);
-  CHECK(bf16.gradient_dtype == DType::fp32);
-  CHECK_FALSE(bf16.fp32_gradient_at_step);
+  CHECK(bf16.gradients.dtype == DType::fp32);
+  CHECK_FALSE(bf16.update.fp32_gradient_at_step);
   const Framework fp16 = resolved_for(megatron, Method::pretrain, DType::fp16);
-  CHECK(fp16.gradient_dtype == DType::fp16);
-  CHECK(fp16.reduce_dtype == DType::fp16);
-  CHECK(fp16.fp32_gradient_at_step);
+  CHECK(fp16.gradients.dtype == DType::fp16);
+  CHECK(fp16.gradients.reduce_dtype == DType::fp16);
+  CHECK(fp16.update.fp32_gradient_at_step);
   // DeepSpeed's pipelines: BF16_Optimizer's fp32 gradients stay; ZeRO's are made anew every step.
   const Framework& deepspeed = row_of("megatron-deepspeed-2022");
   const Framework kept = resolved_for(deepspeed, Method::pretrain, DType::bf16);
-  CHECK(kept.gradient_life == GradientLife::persistent);
-  CHECK_FALSE(kept.wide_gradient_checks);
+  CHECK(kept.gradients.life == GradientLife::persistent);
+  CHECK_FALSE(kept.update.wide_gradient_checks);
   const Framework remade = resolved_for(deepspeed, Method::pretrain, DType::fp16);
-  CHECK(remade.gradient_life == GradientLife::per_step);
-  CHECK(remade.wide_gradient_checks);
+  CHECK(remade.gradients.life == GradientLife::per_step);
+  CHECK(remade.update.wide_gradient_checks);
   const Framework fp32 = resolved_for(megatron, Method::full, DType::fp32);
-  CHECK(fp32.pretrain_weights == WeightRecipe::fp32);
-  CHECK(fp32.finetune_weights == WeightRecipe::fp32);
-  CHECK(fp32.frozen_dtype == DType::fp32);
+  CHECK(fp32.formats.pretrain_weights == WeightRecipe::fp32);
+  CHECK(fp32.formats.finetune_weights == WeightRecipe::fp32);
+  CHECK(fp32.formats.frozen_dtype == DType::fp32);
 }
 
 // trl/trainer/sft_trainer.py:1123-1130: adapters beside 4-bit weights are bf16, others PEFT's fp32.
 TEST_CASE("A row is resolved for its method") {
   const Framework& trl = row_of("trl");
-  CHECK(resolved_for(trl, Method::lora, DType::bf16).adapter_dtype == DType::fp32);
-  CHECK(resolved_for(trl, Method::qlora, DType::bf16).adapter_dtype == DType::bf16);
+  CHECK(resolved_for(trl, Method::lora, DType::bf16).adapters.dtype == DType::fp32);
+  CHECK(resolved_for(trl, Method::qlora, DType::bf16).adapters.dtype == DType::bf16);
 }
 
 // Of every row: what it lists it runs, and of the rest it says what it has instead.
@@ -276,7 +277,8 @@ TEST_CASE("A method that a framework has not is refused with those that it has")
     CHECK(f.runs(Method::full));
     for (const MethodRow& m : method_rows) {
       const bool listed =
-          f.methods.empty() || std::count(f.methods.begin(), f.methods.end(), m.method) == 1;
+          f.supports.methods.empty() ||
+          std::count(f.supports.methods.begin(), f.supports.methods.end(), m.method) == 1;
       const auto refusal = method_refusal(f, m.method);
       CHECK(refusal.has_value() == !listed);
       if (!refusal) continue;
@@ -292,34 +294,35 @@ TEST_CASE("A method that a framework has not is refused with those that it has")
 }
 
 TEST_CASE("What the sources say about memory is what the rows say") {
-  CHECK(row_of("nanotron").gradient_life == GradientLife::persistent);
-  CHECK(row_of("nanotron").memory_of_stage == MemoryStage::first);
+  CHECK(row_of("nanotron").gradients.life == GradientLife::persistent);
+  CHECK(row_of("nanotron").reports.stage == MemoryStage::first);
   CHECK(row_of("nanotron").with_zero == "nanotron-zero1");
-  CHECK_FALSE(row_of("nanotron-zero1").overlap_gradient_reduce);
-  CHECK(row_of("torchtitan").pretrain_weights == WeightRecipe::fp32_with_half_compute);
-  CHECK(row_of("torchtitan").recompute_pretrain == "selective-op");
-  CHECK(row_of("torchtitan").expandable_segments);
-  CHECK_FALSE(row_of("torchtitan").sharded.reshard_with_pipeline);
-  CHECK_FALSE(row_of("torchtitan").selective_op_omits_all_to_all);
-  CHECK(row_of("torchtitan-qwen3-2025").selective_op_omits_all_to_all);
-  CHECK_FALSE(row_of("torchtitan").regathers_sequence);  // calibrate/count_sequence_gathers.py
-  CHECK(row_of("megatron-lm").regathers_sequence);
+  CHECK_FALSE(row_of("nanotron-zero1").gradients.overlap_reduce);
+  CHECK(row_of("torchtitan").formats.pretrain_weights == WeightRecipe::fp32_with_half_compute);
+  CHECK(row_of("torchtitan").recompute.pretrain == "selective-op");
+  CHECK(row_of("torchtitan").process.expandable_segments);
+  CHECK_FALSE(row_of("torchtitan").sharding.parameters.reshard_with_pipeline);
+  CHECK_FALSE(row_of("torchtitan").recompute.selective_op_omits_all_to_all);
+  CHECK(row_of("torchtitan-qwen3-2025").recompute.selective_op_omits_all_to_all);
+  CHECK_FALSE(
+      row_of("torchtitan").parallel.regathers_sequence);  // calibrate/count_sequence_gathers.py
+  CHECK(row_of("megatron-lm").parallel.regathers_sequence);
   for (const char* fsdp : {"torchtitan", "pytorch-fsdp1", "pytorch-fsdp2", "litgpt-thunder"})
-    CHECK(row_of(fsdp).stage_2_gathers);
-  CHECK_FALSE(row_of("deepspeed").stage_2_gathers);
-  CHECK_FALSE(row_of("nemo-automodel").reduces_every_microbatch);  // defer_fsdp_grad_sync
+    CHECK(row_of(fsdp).sharding.stage_2_gathers);
+  CHECK_FALSE(row_of("deepspeed").sharding.stage_2_gathers);
+  CHECK_FALSE(row_of("nemo-automodel").gradients.reduces_every_microbatch);  // defer_fsdp_grad_sync
   // PEFT's preparation of a quantised model switches recomputation on.
   const auto recomputes = [](const char* id, Method method) {
-    return resolved_for(row_of(id), method, DType::bf16).recompute_finetune;
+    return resolved_for(row_of(id), method, DType::bf16).recompute.finetune;
   };
   CHECK(recomputes("peft", Method::qlora) == "full");
   CHECK(recomputes("peft", Method::lora) == "none");
-  CHECK(recomputes("trl-2024", Method::qlora) == row_of("trl-2024").recompute_finetune);
-  CHECK(row_of("torchtune").finetune_weights == WeightRecipe::pure_half);
-  CHECK(row_of("torchtune").loss == LossKind::chunked);
-  CHECK(row_of("axolotl").roundup_power2_divisions == 16);
-  CHECK(row_of("deepspeed").sharded.live_parameters == Bytes(2'000'000'000));
-  CHECK(row_of("llama-factory").finetune_weights == WeightRecipe::fp32_with_half_compute);
+  CHECK(recomputes("trl-2024", Method::qlora) == row_of("trl-2024").recompute.finetune);
+  CHECK(row_of("torchtune").formats.finetune_weights == WeightRecipe::pure_half);
+  CHECK(row_of("torchtune").loss.kind == LossKind::chunked);
+  CHECK(row_of("axolotl").process.roundup_power2_divisions == 16);
+  CHECK(row_of("deepspeed").sharding.parameters.live_parameters == Bytes(2'000'000'000));
+  CHECK(row_of("llama-factory").formats.finetune_weights == WeightRecipe::fp32_with_half_compute);
 }
 
 // calibrate/measure_sharding_hooks.py: with 0.19 a module takes 19.4 operators of 19.7 us a pass,
@@ -330,34 +333,34 @@ TEST_CASE("DeepSpeed's hooks take what its release takes") {
   CHECK(meant("deepspeed", "DeepSpeed 0.18.3") == "deepspeed");
   CHECK(meant("deepspeed", "DeepSpeed 0.19.4 around an own GPT") == "deepspeed-own-model");
   for (const char* id : {"deepspeed", "hf-deepspeed", "deepspeed-own-model"})
-    CHECK(row_of(id).host_us_per_sharded_module == Approx(330 + 6.4 * 19.7).epsilon(0.002));
+    CHECK(row_of(id).host.us_per_sharded_module == Approx(330 + 6.4 * 19.7).epsilon(0.002));
   for (const char* id : {"deepspeed-0.17", "hf-deepspeed-0.17"})
-    CHECK(row_of(id).host_us_per_sharded_module == 330);
+    CHECK(row_of(id).host.us_per_sharded_module == 330);
 }
 
 // calibrate/measure_sharding_hooks.py: for each tensor that a rank steps at stages 1 and 2 it takes
 // 3.4 operators of 19.7 us, 67; at stage 3, of its parts, 2.1 to 3.1: 2.6 x 19.7 = 51. Whoever
 // takes the norm in fp64 takes them.
 TEST_CASE("A norm tensor by tensor takes the CPU for each") {
-  CHECK(row_of("deepspeed").host_us_per_read_tensor == Approx(3.4 * 19.7).epsilon(0.005));
-  CHECK(row_of("deepspeed").host_us_per_read_tensor_stage_3 == Approx(2.6 * 19.7).epsilon(0.005));
+  CHECK(row_of("deepspeed").host.us_per_read_tensor == Approx(3.4 * 19.7).epsilon(0.005));
+  CHECK(row_of("deepspeed").host.us_per_read_tensor_stage_3 == Approx(2.6 * 19.7).epsilon(0.005));
   for (const Framework& f : rows()) {
-    if (!f.norm_in_double) continue;
+    if (!f.update.norm_in_double) continue;
     INFO(f.id);
-    CHECK(f.host_us_per_read_tensor > 0);
-    CHECK(f.host_us_per_read_tensor_stage_3 > 0);
-    CHECK(f.host_us_per_checked_tensor > 0);
+    CHECK(f.host.us_per_read_tensor > 0);
+    CHECK(f.host.us_per_read_tensor_stage_3 > 0);
+    CHECK(f.host.us_per_checked_tensor > 0);
   }
 }
 
 // FSDP2 copies units out of what it gathers, FSDP1 joins their gradients; no framework does both.
 TEST_CASE("A unit of FSDP is copied out or its gradients are joined") {
-  CHECK(row_of("torchtitan").sharded.copy_out);
-  CHECK(row_of("llm-foundry").sharded.joins_gradients);
+  CHECK(row_of("torchtitan").sharding.parameters.copy_out);
+  CHECK(row_of("llm-foundry").sharding.parameters.joins_gradients);
   for (const Framework& f : rows()) {
     INFO(f.id);
-    CHECK_FALSE((f.sharded.copy_out && f.sharded.joins_gradients));
-    if (f.sharded.joins_gradients) CHECK(f.host_us_per_sharded_unit > 0);
+    CHECK_FALSE((f.sharding.parameters.copy_out && f.sharding.parameters.joins_gradients));
+    if (f.sharding.parameters.joins_gradients) CHECK(f.host.us_per_sharded_unit > 0);
   }
 }
 
@@ -365,33 +368,33 @@ TEST_CASE("A unit of FSDP is copied out or its gradients are joined") {
 // bitsandbytes replaces one by one; since 5.0.0 a layer has one tensor, and one product, of all.
 TEST_CASE("Experts that are called in turn are quantised one by one") {
   for (const Framework& f : rows()) {
-    if (!f.loops_experts) continue;
+    if (!f.experts.loops) continue;
     INFO(f.id);
-    CHECK(f.quantizes_experts);
-    CHECK_FALSE(f.torch_grouped_products);
+    CHECK(f.quantized.experts);
+    CHECK_FALSE(f.experts.torch_grouped_products);
   }
-  CHECK(row_of("trl-2025-12").quantizes_experts);  // TRL 0.26.2, December 2025
+  CHECK(row_of("trl-2025-12").quantized.experts);  // TRL 0.26.2, December 2025
   for (const char* id :
        {"llama-factory-deepspeed-2024", "hf-deepspeed-0.17", "fastchat", "axolotl-deepspeed-2025",
         "fms-acceleration-bnb", "fms-acceleration-bnb-2025", "qwen-finetune",
         "qwen-finetune-notebook", "qwen-finetune-deepspeed"})
-    CHECK(row_of(id).loops_experts);
+    CHECK(row_of(id).experts.loops);
 }
 
 // Transformers 5 multiplies experts by PyTorch's grouped product, in rows of whichever trainer.
 TEST_CASE("Rows of transformers 5 multiply experts by PyTorch's grouped product") {
   for (const char* id : {"hf-trainer", "hf-trainer-one-length", "trl", "trl-1.12", "llama-factory",
                          "openrlhf", "axolotl", "axolotl-deepspeed", "axolotl-whole-experts"})
-    CHECK(row_of(id).torch_grouped_products);
+    CHECK(row_of(id).experts.torch_grouped_products);
 }
 
 // pytorch/torchtitan ab5ed59f8, 4 March 2026; version 0.2.2 is of February.
 TEST_CASE("torchtitan's router is one of fp32 since March 2026") {
-  CHECK(row_of("torchtitan-chunked-loss").routes_in_fp32);
-  CHECK(row_of("torchtitan-dense-loss").routes_in_fp32);
-  CHECK_FALSE(row_of("torchtitan-0.2.2").routes_in_fp32);
-  CHECK_FALSE(row_of("torchtitan").routes_in_fp32);
-  CHECK(row_of("xtuner-v1").routes_in_fp32);
+  CHECK(row_of("torchtitan-chunked-loss").experts.routes_in_fp32);
+  CHECK(row_of("torchtitan-dense-loss").experts.routes_in_fp32);
+  CHECK_FALSE(row_of("torchtitan-0.2.2").experts.routes_in_fp32);
+  CHECK_FALSE(row_of("torchtitan").experts.routes_in_fp32);
+  CHECK(row_of("xtuner-v1").experts.routes_in_fp32);
 }
 
 // A row that stands for another's trainer with one thing changed has its engine's facts.
@@ -404,20 +407,21 @@ TEST_CASE("Rows made of another have its experts and its 8-bit weights") {
       {"nemo-rl-megatron", "megatron-lm"}};
   for (const auto& [copy, original] : made_of) {
     INFO(copy);
-    CHECK(row_of(copy).torch_grouped_products == row_of(original).torch_grouped_products);
-    CHECK(row_of(copy).narrow_weights == row_of(original).narrow_weights);
+    CHECK(row_of(copy).experts.torch_grouped_products ==
+          row_of(original).experts.torch_grouped_products);
+    CHECK(row_of(copy).narrow.weights == row_of(original).narrow.weights);
   }
 }
 
 // What a file of TRL that trains a whole model is read as.
 TEST_CASE("The Trainer handed fp32 weights is that of transformers 5 otherwise") {
   const Framework& f = row_of("hf-trainer-fp32");
-  CHECK(f.finetune_weights == WeightRecipe::fp32_with_half_compute);
-  CHECK_FALSE(f.loops_experts);
-  CHECK(f.torch_grouped_products);
-  CHECK_FALSE(f.quantizes_experts);
+  CHECK(f.formats.finetune_weights == WeightRecipe::fp32_with_half_compute);
+  CHECK_FALSE(f.experts.loops);
+  CHECK(f.experts.torch_grouped_products);
+  CHECK_FALSE(f.quantized.experts);
   CHECK(f.with_zero == row_of("hf-trainer").with_zero);
-  CHECK(resolved_for(f, Method::full, DType::bf16).gradient_dtype == DType::fp32);
+  CHECK(resolved_for(f, Method::full, DType::bf16).gradients.dtype == DType::fp32);
 }
 
 // What dates a Trainer's row is of the release, not of how many GPUs share the weights.
@@ -425,9 +429,9 @@ TEST_CASE("Under FSDP the dated Trainers stay of their release") {
   for (const char* id : {"hf-trainer-4", "hf-trainer-2024"}) {
     const Framework &whole = row_of(id), &sharded = row_of(whole.with_zero);
     CHECK(sharded.id != "accelerate-fsdp");
-    CHECK(sharded.loops_experts);
-    CHECK(sharded.quantizes_experts);
-    CHECK(sharded.fused_optimizer == whole.fused_optimizer);
+    CHECK(sharded.experts.loops);
+    CHECK(sharded.quantized.experts);
+    CHECK(sharded.update.fused == whole.update.fused);
     CHECK(sharded.match_note == whole.match_note);
   }
   CHECK(meant("accelerate fsdp", "transformers 4.57.1") == "accelerate-fsdp-4");
@@ -442,22 +446,22 @@ TEST_CASE("What reentrant checkpoints do around FSDP1's units goes together") {
   int around = 0;
   for (const Framework& f : rows()) {
     INFO(f.id);
-    if (f.checkpoints_gather_again) CHECK(f.reentrant_checkpoints);
-    if (f.frozen_units_keep_inputs) CHECK(f.checkpoints_gather_again);
-    around += f.checkpoints_gather_again;
+    if (f.sharding.checkpoints_gather_again) CHECK(f.recompute.reentrant);
+    if (f.sharding.frozen_units_keep_inputs) CHECK(f.sharding.checkpoints_gather_again);
+    around += f.sharding.checkpoints_gather_again;
   }
   CHECK(around >= 7);
   // Inside of units transformers checkpoints since 4.52 and 4.53 (GradientCheckpointingLayer).
   for (const char* id : {"accelerate-fsdp-4", "trl-2025-10", "trl-2025-12", "llama-factory"})
-    CHECK_FALSE(row_of(id).checkpoints_gather_again);
+    CHECK_FALSE(row_of(id).sharding.checkpoints_gather_again);
   // use_reentrant is True where nothing is said until transformers 4.57.6 (modeling_utils.py:3692),
   // False since 5.0.0 (:3099).
   for (const char* id : {"hf-trainer-2024", "hf-trainer-4", "accelerate-fsdp-2024",
                          "accelerate-fsdp-4", "trl-2024", "trl-2025", "trl-2025-12", "fastchat"})
-    CHECK_FALSE(row_of(id).recompute_stops_early);
+    CHECK_FALSE(row_of(id).recompute.stops_early);
   for (const char* id :
        {"hf-trainer", "hf-trainer-one-length", "accelerate-fsdp", "trl", "trl-1.12"})
-    CHECK(row_of(id).recompute_stops_early);
+    CHECK(row_of(id).recompute.stops_early);
 }
 
 // FSDP shards gradients with the states: a search offers no ZeRO-1 of it. A row that refines one
@@ -466,20 +470,20 @@ TEST_CASE("Rows of FSDP alone have no ZeRO-1") {
   for (const Framework& f : rows())
     if (!f.refines.empty() && (f.family == f.id || f.family == row_of(f.refines).family)) {
       INFO(f.id);
-      CHECK(f.least_zero_stage == row_of(f.refines).least_zero_stage);
+      CHECK(f.supports.least_zero_stage == row_of(f.refines).supports.least_zero_stage);
     }
-  CHECK(row_of("nemo-rl-megatron").least_zero_stage == 1);
+  CHECK(row_of("nemo-rl-megatron").supports.least_zero_stage == 1);
   for (const char* id : {"litgpt-2024", "thunder-benchmark", "kempnerforge", "fastchat", "yafsdp"})
-    CHECK(row_of(id).least_zero_stage == 2);
+    CHECK(row_of(id).supports.least_zero_stage == 2);
 }
 
 // Megatron-Bridge's presets put tensor parallelism's collectives behind kernels in dense models,
 // but in no mixture and not in NVFP4; Megatron-LM does so nowhere, whatever the model.
 TEST_CASE("Collectives of tensor parallelism behind kernels") {
   const Framework& bridge = row_of("megatron-bridge");
-  CHECK(bridge.overlaps_tensor(false, DType::mxfp8));
-  CHECK_FALSE(bridge.overlaps_tensor(false, DType::nvfp4));
-  CHECK_FALSE(bridge.overlaps_tensor(true, DType::bf16));
+  CHECK(bridge.parallel.overlaps_tensor(false, DType::mxfp8));
+  CHECK_FALSE(bridge.parallel.overlaps_tensor(false, DType::nvfp4));
+  CHECK_FALSE(bridge.parallel.overlaps_tensor(true, DType::bf16));
   CHECK(row_of("nemo-mlperf").overlaps_tensor(true, DType::nvfp4));
   CHECK_FALSE(row_of("megatron-lm").overlaps_tensor(false, DType::bf16));
 }

@@ -49,9 +49,10 @@ std::string refused_at(const std::string& id, const std::string& from, const std
 // are left out; a row of such a loss says how much of it. One without has no such key, and where a
 // run says that its loss is cut all the same, the kernel's own filter is on.
 TEST_CASE("A cut head's gradients are a share that its row states") {
-  CHECK(known_row("unsloth-2025").cut_gradient_share < 1);
-  CHECK(known_row("nemo-automodel").cut_gradient_share > 1);
-  CHECK(known_row("axolotl").cut_gradient_share == known_row("unsloth-2025").cut_gradient_share);
+  CHECK(known_row("unsloth-2025").loss.cut_gradient_share < 1);
+  CHECK(known_row("nemo-automodel").loss.cut_gradient_share > 1);
+  CHECK(known_row("axolotl").loss.cut_gradient_share ==
+        known_row("unsloth-2025").loss.cut_gradient_share);
   const auto refused = [](const std::string& from, const std::string& to) {
     return refused_at("unsloth-2025", from, to);
   };
@@ -62,7 +63,7 @@ TEST_CASE("A cut head's gradients are a share that its row states") {
 }
 
 TEST_CASE("What is logged of logits is of a loss that has them all") {
-  CHECK(known_row("trl-2025-12").logged_logits.bytes == 44);
+  CHECK(known_row("trl-2025-12").loss.logged.bytes == 44);
   for (const char* sliced : {"chunked", "fused_linear"})
     CHECK(refused_at("trl-2025-12", "\"loss\": \"dense_fp32_output\"",
                      "\"loss\": \"" + std::string(sliced) + '"') ==

@@ -20,12 +20,12 @@ MemoryFigures peak_of(const Question& q) {
 // data that were not, none where all samples are packed. What is allocated is the longest's.
 TEST_CASE("samples that are cut to the limit leave less behind than those left out beyond it") {
   Question q = asked("issue-lf7409-qwen2-7b-lora-1024-bs1").question;
-  REQUIRE(q.workload.framework.lengths_vary);
-  REQUIRE(q.workload.framework.cuts_samples);
+  REQUIRE(q.workload.framework.defaults.lengths_vary);
+  REQUIRE(q.workload.framework.defaults.cuts_samples);
   const MemoryFigures cut = peak_of(q);
-  q.workload.framework.cuts_samples = false;
+  q.workload.framework.defaults.cuts_samples = false;
   const MemoryFigures left_out = peak_of(q);
-  q.workload.framework.lengths_vary = false;
+  q.workload.framework.defaults.lengths_vary = false;
   const MemoryFigures packed = peak_of(q);
   CHECK(packed.reserved < cut.reserved);
   CHECK(cut.reserved < left_out.reserved);
@@ -34,7 +34,7 @@ TEST_CASE("samples that are cut to the limit leave less behind than those left o
 }
 
 TEST_CASE("a sample that is told to be the longest was not cut") {
-  CHECK_FALSE(asked("ruozhiba-qwen3-4b-lora-b8").question.workload.framework.cuts_samples);
+  CHECK_FALSE(asked("ruozhiba-qwen3-4b-lora-b8").question.workload.framework.defaults.cuts_samples);
 }
 
 }  // namespace shardwise

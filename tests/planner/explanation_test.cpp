@@ -213,11 +213,11 @@ TEST_CASE("kernels are counted with the release of cuDNN that a run has", "[expl
   Question q = question_of("llama-3.1-8b", Method::full, "megatron-lm", "1xB200",
                            "dp=1,mbs=1,ga=1,recompute=none");
   const auto counted = [&](std::optional<LibraryRelease> release) {
-    q.workload.framework.cudnn = release;
+    q.workload.framework.attention.cudnn = release;
     return kernel_accounts(q, the_facts().profile).front().forward.time();
   };
   const auto timed = [&](std::optional<LibraryRelease> release) {
-    q.workload.framework.cudnn = release;
+    q.workload.framework.attention.cudnn = release;
     const CostModel cost(q.workload, q.plan, q.cluster, the_facts().profile);
     const ModelPartition partition =
         partition_model(q.workload, q.plan, *find_pipeline_schedule(q.plan.schedule_row()),

@@ -65,7 +65,7 @@ TEST_CASE("a delta rule's kernels are taken to be there, and that is told", "[fo
   };
   CHECK(told());
   const Seconds fast = asked(q).step_time.expected;
-  q.workload.framework.delta_rule = DeltaRule::row_by_row;
+  q.workload.framework.layers.delta_rule = DeltaRule::row_by_row;
   CHECK_FALSE(told());
   CHECK(asked(q).step_time.expected > fast);
 }
@@ -123,8 +123,8 @@ TEST_CASE("reductions of small buckets cost the CPU its time", "[forecast]") {
                         "dp=8,zero=3,mbs=1,ga=1,recompute=none");
   q.workload.sequence = 128;
   const Seconds with = asked(q).step_time.expected;
-  REQUIRE(q.workload.framework.host_us_per_reduction == 906);
-  q.workload.framework.host_us_per_reduction = 0;
+  REQUIRE(q.workload.framework.host.us_per_reduction == 906);
+  q.workload.framework.host.us_per_reduction = 0;
   const Seconds without = asked(q).step_time.expected;
   CHECK((with - without).value == Approx(0.261).epsilon(0.03));
 }

@@ -112,7 +112,7 @@ TEST_CASE("a checkpoint holds what is trained, its master and its optimizer stat
   pretraining.framework = "megatron-lm";
   const ResolvedRequest r = resolved(pretraining);
   Workload w = choose_workload(r, Method::pretrain, r.clusters.front(), 0).workload;
-  w.framework.pads_vocabulary = false;
+  w.framework.parallel.pads_vocabulary = false;
   // 16-bit weights 2, fp32 master 4, two fp32 states 8: 14 B for each of 8,030,261,248.
   CHECK(checkpoint_size(w).value == 14 * 8'030'261'248LL);
   Request low_rank = request_for("llama-3.1-8b", "4090", {Method::lora});

@@ -164,9 +164,9 @@ void check_reads_back(const Asked& asked, const Settled& said, const LaunchFiles
   CHECK(back->workload.optimizer == said.workload.optimizer);
   CHECK(back->workload.adapter == said.workload.adapter);
   CHECK(back->workload.preference == said.workload.preference);
-  CHECK(back->workload.framework.loss == said.workload.framework.loss);
-  CHECK(back->workload.framework.expandable_segments ==
-        said.workload.framework.expandable_segments);
+  CHECK(back->workload.framework.loss.kind == said.workload.framework.loss.kind);
+  CHECK(back->workload.framework.process.expandable_segments ==
+        said.workload.framework.process.expandable_segments);
   CHECK(back->workload.weights() == said.workload.weights());
   CHECK(r->learning_rate == 3e-4);
   CHECK(r->learning_rate_batch == said.plan.global_batch());

@@ -19,7 +19,7 @@ TEST_CASE("weights of 8-bit products lie twice where a card cannot read them by 
     const ResolvedRequest r = resolved(request_for("8b", name, {Method::full}));
     Framework f;
     settle_on(r.clusters.front().groups.front().gpu, DType::fp8, f);
-    CHECK(f.narrow_weights_twice == twice);
+    CHECK(f.narrow.weights_twice == twice);
   }
 }
 
@@ -31,9 +31,9 @@ TEST_CASE("attention stays in 16 bits where a card has no kernel of 8") {
     CAPTURE(name);
     const ResolvedRequest r = resolved(request_for("8b", name, {Method::full}));
     Workload w;
-    w.framework.narrow_attention = true;
+    w.framework.narrow.attention = true;
     settle_attention(r.clusters.front().groups.front().gpu, w);
-    CHECK(w.framework.narrow_attention == narrow);
+    CHECK(w.framework.narrow.attention == narrow);
   }
 }
 
@@ -50,8 +50,8 @@ TEST_CASE("attention in 8 bits is to be had of Transformer Engine alone") {
     asked.fp8_attention = true;
     const ResolvedRequest r = resolved(asked);
     const ChosenWorkload chosen = choose_workload(r, Method::pretrain, r.clusters.front(), 1);
-    CHECK(chosen.workload.framework.attention == AttentionKernel::cudnn);
-    CHECK(chosen.workload.framework.narrow_attention == narrow);
+    CHECK(chosen.workload.framework.attention.kernel == AttentionKernel::cudnn);
+    CHECK(chosen.workload.framework.narrow.attention == narrow);
     const bool told = std::any_of(chosen.notes.begin(), chosen.notes.end(), [](const auto& note) {
       return note.find("stays in 16 bits") != std::string::npos;
     });
@@ -74,11 +74,11 @@ TEST_CASE("deterministic attention that drops out is FlashAttention-2's on Black
     CAPTURE(row.card, row.deterministic, row.dropout);
     const ResolvedRequest r = resolved(request_for("8b", row.card, {Method::full}));
     Workload w;
-    w.framework.attention = AttentionKernel::cudnn;
-    w.framework.deterministic = row.deterministic;
+    w.framework.attention.kernel = AttentionKernel::cudnn;
+    w.framework.layers.deterministic = row.deterministic;
     w.attention_dropout = row.dropout;
     settle_attention(r.clusters.front().groups.front().gpu, w);
-    CHECK(w.framework.attention == row.kernel);
+    CHECK(w.framework.attention.kernel == row.kernel);
   }
 }
 

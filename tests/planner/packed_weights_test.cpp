@@ -88,7 +88,7 @@ TEST_CASE("packed weights stay whole where a plan parts them among ranks or move
   const auto stays_whole = [&](const char* plan) {
     return !why_frozen_stay_whole(w, *parse_plan(plan)).empty();
   };
-  REQUIRE(w.framework.stage_2_gathers);
+  REQUIRE(w.framework.sharding.stage_2_gathers);
   CHECK(stays_whole("dp=2,zero=3"));
   CHECK(stays_whole("dp=2,zero=2"));
   CHECK(stays_whole("dp=1,cp=2,zero=3"));
@@ -96,7 +96,7 @@ TEST_CASE("packed weights stay whole where a plan parts them among ranks or move
   CHECK_FALSE(stays_whole("dp=2,zero=0"));
   CHECK_FALSE(stays_whole("dp=1,zero=3"));
   CHECK_FALSE(stays_whole("dp=1,zero=3,offload=optimizer"));
-  w.framework.stage_2_gathers = false;
+  w.framework.sharding.stage_2_gathers = false;
   CHECK(stays_whole("dp=2,zero=3"));
   CHECK_FALSE(stays_whole("dp=2,zero=2"));
 }

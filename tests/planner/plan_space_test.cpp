@@ -53,7 +53,7 @@ TEST_CASE("what a space enumerates and counts is what its rules leave of all its
 // Megatron-LM's schedules.py has 1F1B with and without interleaving; DeepSpeed's engine 1F1B alone.
 TEST_CASE("a space has the schedules that the framework's code has") {
   for (const Framework& f : known_facts().catalog.frameworks)
-    for (const std::string& name : f.schedules) {
+    for (const std::string& name : f.supports.schedules) {
       INFO(f.id);
       CHECK(find_pipeline_schedule(name) != nullptr);
     }

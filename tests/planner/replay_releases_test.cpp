@@ -9,10 +9,10 @@ namespace shardwise {
 TEST_CASE("which releases keep what a combined pass has read") {
   const Replay kept = asked("h200x64-qwen3-30b-pp1-mb2-gb2048-job3185");
   CHECK(kept.question.workload.overlaps_experts);
-  CHECK(kept.question.workload.framework.overlap_keeps_nodes);
+  CHECK(kept.question.workload.framework.experts.overlap_keeps_nodes);
   const Replay later = asked("bridge-26.06.01-pretrain-qwen3-235b-a22b-gb200x256-mxfp8-gbs8192");
   CHECK(later.question.workload.overlaps_experts);
-  CHECK_FALSE(later.question.workload.framework.overlap_keeps_nodes);
+  CHECK_FALSE(later.question.workload.framework.experts.overlap_keeps_nodes);
 }
 
 // As much as was counted of a router without an auxiliary loss.
@@ -48,7 +48,7 @@ TEST_CASE("a record that tells latent attention of a model of its own") {
 // hand, and Hopper has one.
 TEST_CASE("where attention of grouped heads is written out") {
   const auto writes = [](const char* id) {
-    return asked(id).question.workload.framework.writes_grouped_attention_out;
+    return asked(id).question.workload.framework.attention.writes_grouped_out;
   };
   CHECK(writes("rtx8000-decompiler-qwen7b-lora-s512-b4-nockpt"));
   CHECK_FALSE(writes("fitcheck-t4-smollm2-135m-lora-sdpa-b1-s4096-r32-2026-09-15"));
@@ -58,7 +58,7 @@ TEST_CASE("where attention of grouped heads is written out") {
 // bf16 has no kernel of PyTorch's below compute capability 8.0; elsewhere a record asks for none.
 TEST_CASE("where attention has no kernel at all") {
   const auto writes = [](const char* id) {
-    return asked(id).question.workload.framework.attends_by_operators;
+    return asked(id).question.workload.framework.attention.by_operators;
   };
   CHECK(writes("own88m-4090-bf16-math"));
   CHECK_FALSE(writes("own88m-4090-flash"));
@@ -69,7 +69,7 @@ TEST_CASE("where attention has no kernel at all") {
 // names no release has today's.
 TEST_CASE("what a compiled loss makes of its labels") {
   const auto scatters = [](const char* id) {
-    return asked(id).question.workload.framework.scatters_labels;
+    return asked(id).question.workload.framework.loss.scatters_labels;
   };
   CHECK(scatters("gg-nanofs-h100-mb16-compile"));
   CHECK_FALSE(scatters("gg-nanofs-5090x1-comm-accum8"));
@@ -78,7 +78,7 @@ TEST_CASE("what a compiled loss makes of its labels") {
 // PyTorch's compiler pads products since 2.1; nanoGPT's rows of early 2023 had 2.0.
 TEST_CASE("whose compiler pads no product") {
   const auto leaves = [](const char* id) {
-    return asked(id).question.workload.framework.leaves_odd_lengths;
+    return asked(id).question.workload.framework.layers.leaves_odd_lengths;
   };
   CHECK(leaves("nanogpt-issue110-gpt2-a100x8"));
   CHECK_FALSE(leaves("nn-tii-qwen3-1.8b-2xa100"));
@@ -97,7 +97,7 @@ TEST_CASE("a model of one's own as its record tells it") {
   CHECK(code("gg-opt350m-l40s-b1-s1024-eager").clamps_scores);  // OPT until transformers 4.49
   CHECK(code("nn-dse551-opt1.3b-a100-40-oom").clamps_scores);
   CHECK_FALSE(
-      asked("ff-mi100x2-pp2-qwen3-0.6b-b8-ga1-ckpt-bf16").question.workload.framework.loss_upcasts);
+      asked("ff-mi100x2-pp2-qwen3-0.6b-b8-ga1-ckpt-bf16").question.workload.framework.loss.upcasts);
 }
 
 // A recipe of Megatron-Bridge as it comes keeps fp32 gradients; 24 Mamba-2, 4 attention and 28 MLP
@@ -113,17 +113,17 @@ TEST_CASE("a hybrid by a recipe of Megatron-Bridge") {
 // Megatron-LM casts the whole model; "fp32 weights" of its records are the masters.
 TEST_CASE("fp32 weights beside a model in 16 bits are its masters") {
   const Replay run = asked("mtuts-gpt2xl-dp1-gbs15");
-  CHECK(run.question.workload.framework.pretrain_weights == WeightRecipe::half_with_master);
-  CHECK_FALSE(run.question.workload.framework.autocast);
+  CHECK(run.question.workload.framework.formats.pretrain_weights == WeightRecipe::half_with_master);
+  CHECK_FALSE(run.question.workload.framework.formats.autocast);
   const Replay cast = asked("modalities-leo-2.7b-8gpu-mb1-s4096-hsdp");  // FSDP1
-  CHECK(cast.question.workload.framework.autocast);
+  CHECK(cast.question.workload.framework.formats.autocast);
 }
 
 // DeepSpeed's engine around an own model with overlap_comm: two buckets of 50 million elements in
 // 16 bits, as its configuration says.
 TEST_CASE("the buckets of a record's configuration") {
   const Framework f = asked("coms6998-1b-zero2-2xa6000").question.workload.framework;
-  CHECK(f.reduce_buffers == 2);
+  CHECK(f.gradients.reduce_buffers == 2);
   CHECK(f.gradient_bucket_at(2) == Bytes(50'000'000 * 2));
 }
 
@@ -131,17 +131,17 @@ TEST_CASE("the buckets of a record's configuration") {
 // whatever overlap_comm says; those of stage 3 overlap, and so do all of 0.19.
 TEST_CASE("the releases of DeepSpeed that overlap no bucket") {
   const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
-  CHECK_FALSE(framework("coms6998-1b-zero2-2xa6000").overlap_gradient_reduce);
-  CHECK(framework("coms6998-1b-zero3-2xa6000").overlap_reduce_at_stage_3);
-  CHECK(framework("minitrainbench-small-zero2-ckpt").overlap_gradient_reduce);
+  CHECK_FALSE(framework("coms6998-1b-zero2-2xa6000").gradients.overlap_reduce);
+  CHECK(framework("coms6998-1b-zero3-2xa6000").gradients.overlap_reduce_at_stage_3);
+  CHECK(framework("minitrainbench-small-zero2-ckpt").gradients.overlap_reduce);
 }
 
 // transformers 5.15, told fp32 weights under autocast: gradients are as wide, whatever its default.
 TEST_CASE("weights that a record states are not as the framework loads them") {
   const Framework f = asked("cpt-preflight-qwen3-1.7b-2xa100-mb1").question.workload.framework;
   CHECK(f.id == "hf-trainer");
-  CHECK(f.finetune_weights == WeightRecipe::fp32_with_half_compute);
-  CHECK(f.gradient_dtype == DType::fp32);
+  CHECK(f.formats.finetune_weights == WeightRecipe::fp32_with_half_compute);
+  CHECK(f.gradients.dtype == DType::fp32);
 }
 
 // Accelerate of 2024 around transformers of then: reentrant checkpoints around FSDP's units, which
@@ -150,12 +150,12 @@ TEST_CASE("where checkpoints lie around FSDP's units") {
   const Framework around =
       asked("benchdc-llama3-70b-fsdp-b1-s512-32xa100").question.workload.framework;
   CHECK(around.id == "accelerate-fsdp-2024");
-  CHECK(around.checkpoints_gather_again);
-  CHECK_FALSE(around.recompute_stops_early);
+  CHECK(around.sharding.checkpoints_gather_again);
+  CHECK_FALSE(around.recompute.stops_early);
   const Framework inside = asked("oumi-pr213-llama2b-a100x4-hybrid").question.workload.framework;
   CHECK(inside.id == "accelerate-fsdp-2024");
-  CHECK_FALSE(inside.checkpoints_gather_again);
-  CHECK(inside.recompute_stops_early);
+  CHECK_FALSE(inside.sharding.checkpoints_gather_again);
+  CHECK(inside.recompute.stops_early);
 }
 
 // The same program compiled by torch.compile, which leaves DeepSpeed's hooks around modules (456 us
@@ -163,17 +163,17 @@ TEST_CASE("where checkpoints lie around FSDP's units") {
 TEST_CASE("DeepCompile has no hooks of sharding") {
   const Framework hooked =
       asked("lsaie-llama8b-zero3-compile-4xgh200-2k").question.workload.framework;
-  CHECK(hooked.host_us_per_sharded_module == 456);
-  CHECK(hooked.host_us_per_reduction > 0);
+  CHECK(hooked.host.us_per_sharded_module == 456);
+  CHECK(hooked.host.us_per_reduction > 0);
   const Framework f =
       asked("lsaie-llama8b-zero3-deepcompile-4xgh200-2k").question.workload.framework;
   CHECK(f.id == hooked.id);
-  CHECK(f.kernels == KernelStyle::compiled);
-  CHECK(f.host_us_per_sharded_module == 0);
-  CHECK(f.host_us_per_reduction == 0);
+  CHECK(f.layers.kernels == KernelStyle::compiled);
+  CHECK(f.host.us_per_sharded_module == 0);
+  CHECK(f.host.us_per_reduction == 0);
   for (const char* run : {"benchdc-llama3-70b-deepcompile-b1-s1024-32xa100",
                           "dsverify-qwen3-14b-deepcompile-acoff-2k-8xh100"})
-    CHECK(asked(run).question.workload.framework.host_us_per_sharded_module == 0);
+    CHECK(asked(run).question.workload.framework.host.us_per_sharded_module == 0);
 }
 
 // transformers 5 loads bf16 weights; a record that says so has the same gradients, which DDP
@@ -182,16 +182,17 @@ TEST_CASE("DeepCompile has no hooks of sharding") {
 TEST_CASE("weights in 16 bits are reduced in 16 bits by DDP") {
   const Framework f = asked("scicom-qwen3-0.6b-ddp4-h200").question.workload.framework;
   CHECK(f.id == "hf-trainer-liger-classes");
-  CHECK(f.finetune_weights == WeightRecipe::pure_half);
-  CHECK(f.gradient_dtype == DType::bf16);
-  CHECK(f.reduce_dtype == DType::bf16);
+  CHECK(f.formats.finetune_weights == WeightRecipe::pure_half);
+  CHECK(f.gradients.dtype == DType::bf16);
+  CHECK(f.gradients.reduce_dtype == DType::bf16);
   const Framework sharded = asked("b200log-qwen3-14b-bf16-fsdp-b4").question.workload.framework;
-  CHECK(sharded.gradient_dtype == DType::bf16);
-  CHECK(sharded.reduce_dtype == DType::fp32);
+  CHECK(sharded.gradients.dtype == DType::bf16);
+  CHECK(sharded.gradients.reduce_dtype == DType::fp32);
   RunRecord adapted = record("scicom-qwen3-0.6b-ddp4-h200");
   adapted.training.method = "lora";
   adapted.training.lora_rank = 16;
-  CHECK(std::get<Replay>(ask(adapted)).question.workload.framework.reduce_dtype == DType::fp32);
+  CHECK(std::get<Replay>(ask(adapted)).question.workload.framework.gradients.reduce_dtype ==
+        DType::fp32);
 }
 
 }  // namespace shardwise

@@ -77,10 +77,10 @@ TEST_CASE("formats of gradients under their other names") {
   for (const char* told : {"fp32", "FP32", "float32"}) {
     INFO(told);
     run.training.grad_dtype = told;
-    CHECK(asked(run).question.workload.framework.gradient_dtype == DType::fp32);
+    CHECK(asked(run).question.workload.framework.gradients.dtype == DType::fp32);
   }
   run.training.grad_dtype = "bfloat16";
-  CHECK(asked(run).question.workload.framework.gradient_dtype == DType::bf16);
+  CHECK(asked(run).question.workload.framework.gradients.dtype == DType::bf16);
 }
 
 // A format that is denied is not computed in, and a text that is no row's own is told of.
@@ -156,7 +156,7 @@ TEST_CASE("methods with other hyphens, and fine-tuning whose adapters are told")
   run.training.quantize = "4-bit";
   const Replay r = asked(run);
   CHECK(r.question.workload.method == Method::qlora);
-  CHECK(r.question.workload.adapter.base == r.question.workload.framework.default_quantization);
+  CHECK(r.question.workload.adapter.base == r.question.workload.framework.quantized.kind);
 }
 
 TEST_CASE("optimizers with other hyphens") {
@@ -261,9 +261,9 @@ TEST_CASE("a note that takes Liger's kernels back") {
   RunRecord run = full_tuning();
   run.training.liger_kernel = true;
   run.notes = "";
-  const LossKind with = asked(run).question.workload.framework.loss;
+  const LossKind with = asked(run).question.workload.framework.loss.kind;
   run.notes = "Not using use_liger_kernel: 4 * 54GB";
-  const LossKind without = asked(run).question.workload.framework.loss;
+  const LossKind without = asked(run).question.workload.framework.loss.kind;
   CHECK(with == LossKind::fused_linear);
   CHECK(without != LossKind::fused_linear);
 }
@@ -272,9 +272,9 @@ TEST_CASE("a loss that a record names beside Liger's kernels") {
   RunRecord run = full_tuning();
   run.training.liger_kernel = true;
   run.training.plugins = {"Liger cross-entropy"};
-  CHECK(asked(run).question.workload.framework.loss == LossKind::fused_fp32);
+  CHECK(asked(run).question.workload.framework.loss.kind == LossKind::fused_fp32);
   run.training.plugins = {"cutcrossentropy"};
-  CHECK(asked(run).question.workload.framework.loss == LossKind::cut);
+  CHECK(asked(run).question.workload.framework.loss.kind == LossKind::cut);
 }
 
 // PEFT's row has 16-bit weights; where they are fp32 under autocast, so are their gradients, which
@@ -282,12 +282,12 @@ TEST_CASE("a loss that a record names beside Liger's kernels") {
 TEST_CASE("gradients as wide as the weights that a record names") {
   RunRecord run = record("dd-smallgpt-5090-b8-a1");
   const Framework loop = asked(run).question.workload.framework;
-  CHECK(loop.gradient_dtype == DType::fp32);
-  CHECK(loop.reduce_dtype == DType::fp32);
+  CHECK(loop.gradients.dtype == DType::fp32);
+  CHECK(loop.gradients.reduce_dtype == DType::fp32);
   run.training.precision = "bf16-true";
-  CHECK(asked(run).question.workload.framework.reduce_dtype == DType::bf16);
+  CHECK(asked(run).question.workload.framework.gradients.reduce_dtype == DType::bf16);
   run.training.framework = "picotron";
-  CHECK(asked(run).question.workload.framework.reduce_dtype == DType::fp32);
+  CHECK(asked(run).question.workload.framework.gradients.reduce_dtype == DType::fp32);
 }
 
 // Halo patches classes before it builds a model, TRL's own trainer a model that is there.
@@ -295,10 +295,10 @@ TEST_CASE("a toolkit over TRL that its note names") {
   RunRecord run = record("b300-qwen3-4b-s2048-b16-nogc");
   const Framework halo = asked(run).question.workload.framework;
   CHECK(halo.id == "halo");
-  CHECK(halo.kernels == KernelStyle::fused);
-  CHECK_FALSE(halo.patches_built_model);
+  CHECK(halo.layers.kernels == KernelStyle::fused);
+  CHECK_FALSE(halo.layers.patches_built_model);
   run.training.framework_note = "October 2026, transformers 5";
-  CHECK(asked(run).question.workload.framework.patches_built_model);
+  CHECK(asked(run).question.workload.framework.layers.patches_built_model);
 }
 
 // Heads that 16 heads of keys divide: 1,024 of 8 x 128 are not, 16 x 64 are.

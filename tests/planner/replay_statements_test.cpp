@@ -23,15 +23,15 @@ TEST_CASE("A pipeline whose batch is not told has no step time") {
 TEST_CASE("What a record says of scales and of norms") {
   const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
   const std::string run = "torchtitan-asynctp-llama3.1-70b-h100x256-fp8-";
-  CHECK(framework((run + "rowwise-vanilla").c_str()).scales_rows);
+  CHECK(framework((run + "rowwise-vanilla").c_str()).narrow.scales_rows);
   const Framework one_scale = framework((run + "tensorwise-vanilla").c_str());
-  CHECK_FALSE(one_scale.scales_rows);
-  CHECK(one_scale.gathers_sequence_quantized);
-  CHECK(one_scale.weight_cast == WeightCast::each_pass);
+  CHECK_FALSE(one_scale.narrow.scales_rows);
+  CHECK(one_scale.narrow.gathers_sequence);
+  CHECK(one_scale.narrow.weight_cast == WeightCast::each_pass);
   const std::string ao = "torchao-e2e-llama3-8b-h100x8-tensorwise-with-float8-all-gather";
-  CHECK(framework(ao.c_str()).weight_cast == WeightCast::gathered);
-  CHECK(framework("flagperf-llama-7b-paddle-a100-80g-x8-tp2pp1sh1sp4").fused_norms);
-  CHECK_FALSE(framework("flagperf-llama-7b-paddle-a100-40g-x8-tp2pp1sh1sp4").fused_norms);
+  CHECK(framework(ao.c_str()).narrow.weight_cast == WeightCast::gathered);
+  CHECK(framework("flagperf-llama-7b-paddle-a100-80g-x8-tp2pp1sh1sp4").layers.fused_norms);
+  CHECK_FALSE(framework("flagperf-llama-7b-paddle-a100-40g-x8-tp2pp1sh1sp4").layers.fused_norms);
 }
 
 // "--model.attn flash_attention_3" on Hopper, for which cuDNN's kernel stands; "attention: flash
@@ -39,25 +39,26 @@ TEST_CASE("What a record says of scales and of norms") {
 // "sync_each_batch"; a script that sets no PYTORCH_CUDA_ALLOC_CONF, where those of later months do.
 TEST_CASE("What a record says of attention, of its allocator and of each microbatch's gradients") {
   const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
-  CHECK(framework("primerl-sft-0.6b-1xh100-8k-fa3").attention == AttentionKernel::cudnn);
-  CHECK(framework("swift-ex-fa3-qwen2.5-7b-4xh20-fa3").attention == AttentionKernel::cudnn);
-  CHECK(framework("swift-ex-fa3-qwen2.5-7b-4xh20-fa2").attention == AttentionKernel::flash);
-  CHECK(framework("gipfel-zx-32b-2n-mbs2-fa2").attention == AttentionKernel::flash2);
-  CHECK(framework("scimt-glm4.5-air-full-8192-8xh200-ga2").reduces_every_microbatch);
-  CHECK_FALSE(framework("scimt-gemma3-27b-full-8192-8xh200-mb1").reduces_every_microbatch);
-  CHECK_FALSE(framework("swift-ex-megatron-long-text-0").expandable_segments);
-  CHECK(framework("cc-minitrain-2xt4-tp2-1200m").whole_tables);
-  CHECK(framework("forgather-peak-fused").gradient_life == GradientLife::in_backward);
+  CHECK(framework("primerl-sft-0.6b-1xh100-8k-fa3").attention.kernel == AttentionKernel::cudnn);
+  CHECK(framework("swift-ex-fa3-qwen2.5-7b-4xh20-fa3").attention.kernel == AttentionKernel::cudnn);
+  CHECK(framework("swift-ex-fa3-qwen2.5-7b-4xh20-fa2").attention.kernel == AttentionKernel::flash);
+  CHECK(framework("gipfel-zx-32b-2n-mbs2-fa2").attention.kernel == AttentionKernel::flash2);
+  CHECK(framework("scimt-glm4.5-air-full-8192-8xh200-ga2").gradients.reduces_every_microbatch);
+  CHECK_FALSE(
+      framework("scimt-gemma3-27b-full-8192-8xh200-mb1").gradients.reduces_every_microbatch);
+  CHECK_FALSE(framework("swift-ex-megatron-long-text-0").process.expandable_segments);
+  CHECK(framework("cc-minitrain-2xt4-tp2-1200m").parallel.whole_tables);
+  CHECK(framework("forgather-peak-fused").gradients.life == GradientLife::in_backward);
   const Workload low = asked("torchtune-2024-04-llama2-7b-full-4090x1").question.workload;
-  CHECK(low.framework.gradient_life == GradientLife::in_backward);  // 7B_full_low_memory
+  CHECK(low.framework.gradients.life == GradientLife::in_backward);  // 7B_full_low_memory
   CHECK(low.optimizer->name == "paged-adamw");
-  CHECK_FALSE(framework("nano30b-8g-upstream-bench").loss_upcasts);  // "fp32_upcast false"
+  CHECK_FALSE(framework("nano30b-8g-upstream-bench").loss.upcasts);  // "fp32_upcast false"
 }
 
 // The timed work that a page lists has no clipping, and others say so in so many words; rows clip.
 TEST_CASE("A run that does not clip is replayed so") {
   const auto clips = [](const char* id) {
-    return asked(id).question.workload.framework.clips_gradients;
+    return asked(id).question.workload.framework.update.clips_gradients;
   };
   CHECK_FALSE(clips("dd-te-gb300-bf16-b8"));
   CHECK(clips("transformerbench-8b-llama-gb300"));  // "clipping at 1.0", by the same row
@@ -68,20 +69,22 @@ TEST_CASE("A run that does not clip is replayed so") {
 // since mid-2025; where an fp16 loss is scaled NaN is no error.
 TEST_CASE("A run that looks for NaN in its gradients is replayed so") {
   const auto checks = [](const char* id) {
-    return asked(id).question.workload.framework.checks_gradients;
+    return asked(id).question.workload.framework.update.checks_gradients;
   };
   CHECK(checks("megatron-core-h100-weak-7.1b-g96"));
   CHECK_FALSE(checks("cc-gptoss20b-mi355x8-mbs4-c3"));       // "check_for_nan off"
   CHECK_FALSE(checks("dgxc-25.02-llama31-8b-h100x8-bf16"));  // NeMo 24.12
   CHECK(checks("dgxc-25.05-llama31-405b-gb200x128-bf16"));   // NeMo 25.04
   const Framework& row = **find_framework(loaded_catalog(), "megatron-lm");
-  CHECK(resolved_for(row, Method::pretrain, DType::bf16).checks_gradients);
-  CHECK_FALSE(resolved_for(row, Method::pretrain, DType::fp16).checks_gradients);
+  CHECK(resolved_for(row, Method::pretrain, DType::bf16).update.checks_gradients);
+  CHECK_FALSE(resolved_for(row, Method::pretrain, DType::fp16).update.checks_gradients);
 }
 
 // prime-rl's benchmark asks for compile in both; its adapters end the graph inside a checkpoint.
 TEST_CASE("Layers whose adapters break the compiler's graph are replayed eager") {
-  const auto kernels = [](const char* id) { return asked(id).question.workload.framework.kernels; };
+  const auto kernels = [](const char* id) {
+    return asked(id).question.workload.framework.layers.kernels;
+  };
   CHECK(kernels("primerl-full-30b-a3b-8xh200-64k-fa3") == KernelStyle::compiled);
   CHECK(kernels("primerl-lora-30b-a3b-8xh200-64k-fa3") == KernelStyle::eager);
   CHECK(kernels("primerl-lora-4b-1xh100-16k-fa3") == KernelStyle::eager);
@@ -106,7 +109,9 @@ TEST_CASE("What only FSDP computes in 16 bits is fp32 where nothing shards") {
 
 // fms-fsdp's benchmark script compiles; half of its published table does not.
 TEST_CASE("A record that was not compiled is replayed eager") {
-  const auto kernels = [](const char* id) { return asked(id).question.workload.framework.kernels; };
+  const auto kernels = [](const char* id) {
+    return asked(id).question.workload.framework.layers.kernels;
+  };
   CHECK(kernels("fms-fsdp-2024-05-7b-h100x96-hsdp-bs2-compile") == KernelStyle::compiled);
   CHECK(kernels("fms-fsdp-2024-03-7b-h100x96-hsdp-bs2") == KernelStyle::eager);
 }
@@ -114,17 +119,17 @@ TEST_CASE("A record that was not compiled is replayed eager") {
 // "compile.components is the model alone" of a framework that compiles its loss with the model.
 TEST_CASE("A loss that was not compiled is replayed eager beside compiled kernels") {
   const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
-  CHECK(framework("titan-b200-gpt-oss-20b-bs20").compiles_loss);
+  CHECK(framework("titan-b200-gpt-oss-20b-bs20").loss.compiled);
   const Framework eager = framework("b200log-qwen3-14b-bf16-compile-eagerloss-b5-oom");
-  CHECK(eager.kernels == KernelStyle::compiled);
-  CHECK_FALSE(eager.compiles_loss);
-  CHECK_FALSE(eager.compiles_loss_alone);
+  CHECK(eager.layers.kernels == KernelStyle::compiled);
+  CHECK_FALSE(eager.loss.compiled);
+  CHECK_FALSE(eager.loss.compiled_alone);
 }
 
 // A block of MiniGPT and its three linears of over a million elements.
 TEST_CASE("A record says what FSDP wraps inside a block") {
   const auto units = [](const char* id) {
-    return asked(id).question.workload.framework.sharded.units_per_block;
+    return asked(id).question.workload.framework.sharding.parameters.units_per_block;
   };
   CHECK(units("dd-minillm-4090-fsdp") == 4);
   CHECK(units("dd-4090x2-qwen0.6b-fsdp") == 1);
@@ -134,29 +139,30 @@ TEST_CASE("A record says what FSDP wraps inside a block") {
 TEST_CASE("Megatron Core's local layers in a loop of one's own fuse nothing") {
   const Framework f = asked("coms6998-1b-single-1xa6000").question.workload.framework;
   CHECK(f.id == "megatron-core-defaults");
-  CHECK(f.adds_bias_apart);
-  CHECK(f.half_softmax);
-  CHECK_FALSE(f.gradient_fusion);
+  CHECK(f.layers.adds_bias_apart);
+  CHECK(f.attention.half_softmax);
+  CHECK_FALSE(f.gradients.fusion);
 }
 
 // Liger before 0.8.5 leaves the norms of Qwen3's heads where it patches a model that is built, as
 // transformers' Trainer has it do.
 TEST_CASE("Liger leaves the norms of heads to the model's own code") {
   RunRecord run = record("b300-qwen3-4b-s2048-b16-nogc");
-  CHECK_FALSE(asked(run).question.workload.framework.patches_built_model);  // Halo: the classes
+  CHECK_FALSE(
+      asked(run).question.workload.framework.layers.patches_built_model);  // Halo: the classes
   run.training.framework_note = "transformers 5, Liger";
   const Workload qwen3 = asked(run).question.workload;
-  CHECK(qwen3.framework.kernels == KernelStyle::fused);
-  CHECK(qwen3.framework.patches_built_model);
+  CHECK(qwen3.framework.layers.kernels == KernelStyle::fused);
+  CHECK(qwen3.framework.layers.patches_built_model);
   CHECK(qwen3.model.code.keeps_head_norms);
   run.training.framework = "axolotl";  // patches the class
-  CHECK_FALSE(asked(run).question.workload.framework.patches_built_model);
+  CHECK_FALSE(asked(run).question.workload.framework.layers.patches_built_model);
 }
 
 // A row of FSDP2 copies what it gathers out of one buffer, one of FSDP1 joins gradients instead.
 TEST_CASE("A run of the other generation of FSDP than its row's says so") {
   RunRecord run = record("torchtitan-asynctp-llama3.1-70b-h100x256-fp8-rowwise-vanilla");
-  REQUIRE(asked(run.id.c_str()).question.workload.framework.sharded.copy_out);
+  REQUIRE(asked(run.id.c_str()).question.workload.framework.sharding.parameters.copy_out);
   run.plan.fsdp_version = 2;
   CHECK_FALSE(notes_hold(std::get<Replay>(ask(run)), "FSDP1 is replayed as FSDP2"));
   run.plan.fsdp_version = 1;
@@ -167,7 +173,7 @@ TEST_CASE("A run of the other generation of FSDP than its row's says so") {
 TEST_CASE("axolotl's frozen units keep inputs under FSDP1 alone") {
   RunRecord run = record("axolotl-pr1428-llama2-70b-2x24-14gb");
   const auto keeps = [&] {
-    return std::get<Replay>(ask(run)).question.workload.framework.frozen_units_keep_inputs;
+    return std::get<Replay>(ask(run)).question.workload.framework.sharding.frozen_units_keep_inputs;
   };
   CHECK(keeps());
   run.plan.fsdp_version = 2;
@@ -180,7 +186,7 @@ TEST_CASE("axolotl's frozen units keep inputs under FSDP1 alone") {
 // first has what is not quantised in fp32.
 TEST_CASE("A program that prepares a quantised model is replayed so") {
   const auto upcasts = [](const char* id) {
-    return asked(id).question.workload.framework.upcasts_unquantized;
+    return asked(id).question.workload.framework.quantized.upcasts_unquantized;
   };
   CHECK_FALSE(upcasts("alignlab-qwen2.5-1.5b-qlora-a6000"));
   CHECK(upcasts("backpropagate-qwen2.5-14b-5090-1003-allocated"));
@@ -199,8 +205,8 @@ TEST_CASE("DeepSpeed's stage 0 in bf16 shards states all the same") {
 // A trainer over FSDP that has experts and contexts of its own.
 TEST_CASE("A framework can do what a run of it says that it did") {
   const Framework& f = asked("xorl-qwen3.6-35b-16xh100-u8dp2-mb1").question.workload.framework;
-  CHECK(f.supports_expert);
-  CHECK(f.supports_context);
+  CHECK(f.supports.expert);
+  CHECK(f.supports.context);
 }
 
 // nanoGPT has no adapters; who publishes a run of it with some has built them.
@@ -228,10 +234,10 @@ TEST_CASE("torchtitan of 2024 is told by its month") {
   RunRecord run = record("torchtitan-pr165-llama2-7b-fsdp2-full-compile");
   const auto row = [&] { return asked(run).question.workload.framework; };
   CHECK(row().id == "torchtitan-2024-06");
-  CHECK(row().output_holds_logits);
+  CHECK(row().loss.output_holds_logits);
   run.training.framework_note = "torchtitan of July 2024";
   CHECK(row().id == "torchtitan-2024");
-  CHECK_FALSE(row().output_holds_logits);
+  CHECK_FALSE(row().loss.output_holds_logits);
   run.training.framework_note = "torchtitan of July 2025";
   CHECK(row().id == "torchtitan");
 }
@@ -239,8 +245,8 @@ TEST_CASE("torchtitan of 2024 is told by its month") {
 // use_reentrant was True until transformers 5 where nothing was said.
 TEST_CASE("PEFT over transformers 4 has reentrant checkpoints") {
   const auto row = [](const char* id) { return asked(id).question.workload.framework; };
-  CHECK(row("baize-llama-7b-int8-lora").reentrant_checkpoints);
-  CHECK_FALSE(row("cgfed-4060l-qwen1.5-1.8b-int8-ckpt-b1").reentrant_checkpoints);
+  CHECK(row("baize-llama-7b-int8-lora").recompute.reentrant);
+  CHECK_FALSE(row("cgfed-4060l-qwen1.5-1.8b-int8-ckpt-b1").recompute.reentrant);
 }
 
 // A preset that offloads 20 of 80 layers.
@@ -298,7 +304,9 @@ TEST_CASE("What a record says of activations, of heads and of a compiled plugin"
   const auto context = [](const char* id) { return asked(id).question.plan.context_kind; };
   CHECK(context("cc-picotron-cp2-ring-8k") == ContextKind::ring);
   CHECK(context("cc-picotron-cp2-ulysses-8k") == ContextKind::ulysses);
-  const auto kernels = [](const char* id) { return asked(id).question.workload.framework.kernels; };
+  const auto kernels = [](const char* id) {
+    return asked(id).question.workload.framework.layers.kernels;
+  };
   CHECK(kernels("cc-b300kit-qwen3-30b-ep2-liger") == KernelStyle::fused);
   CHECK(kernels("cc-b300kit-qwen3-30b-ep2-liger-compile") == KernelStyle::compiled);
 }
@@ -307,9 +315,9 @@ TEST_CASE("What a record says of activations, of heads and of a compiled plugin"
 // adapters as it is: LoRA of queries, keys, values and results adapts none of its linears.
 TEST_CASE("What a plugin's kernels do with gate and up") {
   const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
-  CHECK(framework("cc-b300kit-qwen3-30b-ep2-liger").overwrites_gate_and_up);
-  CHECK_FALSE(framework("cc-b300kit-qwen3-30b-ep2-liger").eager_activation);
-  CHECK(framework("fms-llama3-8b-lora-foak-fast-kernels-liger-x1-mb4").eager_activation);
+  CHECK(framework("cc-b300kit-qwen3-30b-ep2-liger").layers.overwrites_gate_and_up);
+  CHECK_FALSE(framework("cc-b300kit-qwen3-30b-ep2-liger").layers.eager_activation);
+  CHECK(framework("fms-llama3-8b-lora-foak-fast-kernels-liger-x1-mb4").layers.eager_activation);
 }
 
 // Four A6000 below one switch, NCCL_P2P_LEVEL=NVL; a desktop's two slots have eight lanes each, but

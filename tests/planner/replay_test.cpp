@@ -69,8 +69,8 @@ TEST_CASE("nanotron, DP x PP with ZeRO-1") {
   CHECK(w.compute == DType::bf16);
   CHECK(w.model.vocab == 131072);
   CHECK(w.model.tied_embeddings);
-  CHECK(w.framework.attention == AttentionKernel::flash2);  // flash-attn's own, on H100 too
-  CHECK(r.memory_kind == MemoryKind::reserved_at_step);     // not stated: the framework's
+  CHECK(w.framework.attention.kernel == AttentionKernel::flash2);  // flash-attn's own, on H100 too
+  CHECK(r.memory_kind == MemoryKind::reserved_at_step);            // not stated: the framework's
   CHECK(r.memory_stage == MemoryStage::first);
   CHECK(r.question.cluster.groups.front().gpu.id == "h100-sxm5-80gb");
   CHECK(r.question.cluster.nodes() == 1);
@@ -92,8 +92,8 @@ TEST_CASE("vTrain, tensor parallel") {
   CHECK(w.compute == DType::fp16);
   CHECK(w.model.vocab == 50257);
   CHECK(w.model.ffn == 4 * 2048);
-  CHECK(w.framework.attention == AttentionKernel::eager);
-  CHECK(w.framework.gradient_dtype == DType::fp16);
+  CHECK(w.framework.attention.kernel == AttentionKernel::eager);
+  CHECK(w.framework.gradients.dtype == DType::fp16);
   CHECK(w.hidden_dropout);
   CHECK(r.question.cluster.groups.front().gpu.id == "a100-sxm4-80gb");
   CHECK(r.question.cluster.groups.front().gpus_per_node == 2);
@@ -186,8 +186,8 @@ TEST_CASE("fsdp_qlora, 70B on two cards with everything offloaded") {
   CHECK(w.adapter.targets ==
         AdapterTargets{true, true, true, false, true, true, true, false, false});
   CHECK(w.adapter.base == Quantization::nf4_double);
-  CHECK(w.framework.adapter_dtype == DType::bf16);
-  CHECK(w.framework.quantized_sharding);
+  CHECK(w.framework.adapters.dtype == DType::bf16);
+  CHECK(w.framework.sharding.quantized);
   CHECK(r.question.plan.zero_stage == 3);
   CHECK(r.question.plan.microbatches == 1);
   CHECK(r.question.plan.offload == Offload{true, true, false});
@@ -282,7 +282,7 @@ TEST_CASE("BLOOM's prequel on Jean Zay") {
   CHECK(w.model.position == PositionKind::alibi);
   CHECK_FALSE(w.hidden_dropout);
   CHECK(w.compute == DType::fp16);
-  CHECK(w.framework.fp32_gradient_at_step);
+  CHECK(w.framework.update.fp32_gradient_at_step);
   CHECK(w.blocking_launches);  // CUDA_LAUNCH_BLOCKING=1, says its note
   CHECK(r.question.cluster.nodes() == 48);
   CHECK(r.question.cluster.network->id == "omni-path-100");
@@ -313,14 +313,14 @@ TEST_CASE("Megatron-DeepSpeed with its engine's stage 0 and 1") {
 TEST_CASE("what a record says of the way to its experts") {
   const Replay spread = asked("automodel-pretrain-gpt-oss-120b-g64-gbs512-head");
   CHECK(spread.question.plan.expert == 64);
-  CHECK(spread.question.workload.framework.dispatches_once);
+  CHECK(spread.question.workload.framework.experts.dispatches_once);
   CHECK(notes_hold(spread, "expert parallelism not stated, a dispatcher is: 64"));
   const Replay graph = asked("bridge-26.06.01-pretrain-qwen3-235b-a22b-gb200x256-mxfp8-gbs8192");
-  CHECK(graph.question.workload.framework.dispatches_once);
+  CHECK(graph.question.workload.framework.experts.dispatches_once);
   CHECK(graph.question.workload.overlaps_experts);
   CHECK(graph.question.workload.step_is_graph);
   const Replay plain = asked("bridge-26.04.01-pretrain-qwen3-235b-a22b-b200x256-mxfp8-gbs8192");
-  CHECK_FALSE(plain.question.workload.framework.dispatches_once);
+  CHECK_FALSE(plain.question.workload.framework.experts.dispatches_once);
   CHECK_FALSE(plain.question.workload.overlaps_experts);
   CHECK_FALSE(plain.question.workload.step_is_graph);
 }
@@ -389,10 +389,10 @@ TEST_CASE("torchtitan on its own kind of H100") {
   CHECK(r.question.plan.zero_stage == 3);
   CHECK(r.question.plan.microbatches == 1);
   CHECK(r.memory_kind == MemoryKind::reserved);
-  CHECK(r.question.workload.framework.kernels == KernelStyle::eager);  // compile: false
+  CHECK(r.question.workload.framework.layers.kernels == KernelStyle::eager);  // compile: false
   RunRecord compiled = record("torchtitan-llama3.1-8b-h100x8-fsdp");
   compiled.training.compile = true;
-  CHECK(asked(compiled).question.workload.framework.kernels == KernelStyle::compiled);
+  CHECK(asked(compiled).question.workload.framework.layers.kernels == KernelStyle::compiled);
 }
 
 TEST_CASE("A zero-bubble schedule is one with or without chunks") {

@@ -249,7 +249,7 @@ TEST_CASE("a card without bf16 trains in fp16 and says so, an asked format is ke
 TEST_CASE("sharded QLoRA runs in a framework that can shard 4-bit weights") {
   const ResolvedRequest r = resolved(request_for("70b", "6x4090", {Method::qlora}));
   const Workload w = choose_workload(r, Method::qlora, r.clusters.front(), 3).workload;
-  CHECK(w.framework.quantized_sharding);
+  CHECK(w.framework.sharding.quantized);
   CHECK(w.adapter.base != Quantization::none);
 }
 

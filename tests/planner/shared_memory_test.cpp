@@ -86,7 +86,7 @@ TEST_CASE("a paged optimizer's states have no other memory to go to") {
 TEST_CASE("the allocator fills what offloaded inputs leave of one memory") {
   Question q = offloads_inputs();
   for (const bool records : {false, true}) {
-    q.workload.framework.records_streams = records;
+    q.workload.framework.process.records_streams = records;
     const StageForecast one = on_card(q, true, endless), two = on_card(q, false, endless);
     const Bytes moved = one.peak.device - two.peak.device;
     REQUIRE(moved >= Bytes(31LL << 28));

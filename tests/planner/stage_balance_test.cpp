@@ -11,7 +11,7 @@ namespace {
 // = 2^28 parameters: 20 layers all in all but for the norms, which the head has not.
 Workload sixteen_layers() {
   Workload w = pretraining(llama(16, 2048, 32, 32, 8192, 131072), 4096);
-  w.framework.stage_balance = StageBalance::head_by_parameters;
+  w.framework.parallel.stage_balance = StageBalance::head_by_parameters;
   return w;
 }
 
@@ -28,7 +28,7 @@ TEST_CASE("A stage closes once it holds more than its share", "[stage_balance]")
 // chunks of 2 the last one has none, and the first 61 - 30 x 2.
 TEST_CASE("The last stage has what predicts further tokens", "[stage_balance]") {
   Workload w = pretraining(llama(61, 2048, 32, 32, 8192, 131072), 4096);
-  w.framework.stage_balance = StageBalance::ends_as_layers;
+  w.framework.parallel.stage_balance = StageBalance::ends_as_layers;
   w.prediction_depths = 1;
   std::vector<int> sixteen(16, 4), eight(8, 8);
   sixteen.back() = 1;
@@ -48,7 +48,7 @@ TEST_CASE("The last stage has what predicts further tokens", "[stage_balance]") 
 // layers in four stages are 7 modules, 2 2 2 1: the head is alone and the norm beside one layer.
 TEST_CASE("Ends of the model are dealt as layers are", "[stage_balance]") {
   Workload w = pretraining(llama(60, 2048, 32, 32, 8192, 131072), 4096);
-  w.framework.stage_balance = StageBalance::modules_in_turn;
+  w.framework.parallel.stage_balance = StageBalance::modules_in_turn;
   std::vector<int> sixteen(16, 4);
   sixteen.front() = 3;
   sixteen.back() = 1;
@@ -62,7 +62,7 @@ TEST_CASE("Ends of the model are dealt as layers are", "[stage_balance]") {
 // are dealt evenly.
 TEST_CASE("The last stage may be relieved", "[stage_balance]") {
   Workload w = pretraining(gpt(24, 1024, 16), 1024);
-  w.framework.stage_balance = StageBalance::last_relieved;
+  w.framework.parallel.stage_balance = StageBalance::last_relieved;
   CHECK(usual_layers_per_stage(w, 4) == std::vector<int>{6, 7, 7, 4});
   CHECK(usual_layers_per_stage(w, 2).empty());
   w.model.layers = 48;

@@ -170,7 +170,7 @@ TEST_CASE("Formats of 16 bits that are played alike leave the same in memory", "
     w.method = method;
     w.compute = compute;
     w.framework = resolved_for(row, method, compute);
-    w.step_with(*optimizer_named(w.framework.optimizer));
+    w.step_with(*optimizer_named(w.framework.defaults.optimizer));
     if (method == Method::qlora) w.adapter.base = Quantization::nf4;
     return w;
   };
@@ -201,7 +201,7 @@ TEST_CASE("Formats of 16 bits that are played alike leave the same in memory", "
   CHECK(unlike > 0);  // eager attention, DeepSpeed's gradients in fp16
   Workload w = in(known_facts().catalog.frameworks.front(), Method::full, DType::bf16);
   Workload turing = w;
-  turing.framework.writes_grouped_attention_out = !w.framework.writes_grouped_attention_out;
+  turing.framework.attention.writes_grouped_out = !w.framework.attention.writes_grouped_out;
   CHECK_FALSE(played_alike(w, turing));  // keys repeated for a kernel that lacks grouped ones
 }
 
@@ -226,7 +226,7 @@ TEST_CASE("Cards that are played alike leave the same in memory", "[stage_plays]
       w.compute = DType::fp16;
       w.framework = resolved_for(row, method, w.compute);
       settle_on(**find_gpu(catalog, card), w.compute, w.framework);
-      w.step_with(*optimizer_named(w.framework.optimizer));
+      w.step_with(*optimizer_named(w.framework.defaults.optimizer));
       const auto like = std::find_if(played.begin(), played.end(), [&](const auto& before) {
         return played_alike(before.first, w);
       });

@@ -18,7 +18,7 @@ using Scope = GraphScope;
 Workload graphed_experts(GraphScopes scopes, bool once) {
   Workload w = pretraining(llama(1, 2048, 16, 16, 5632, 32000), 4096);
   w.model.moe = MixtureOfExperts{64, 8, 1024, 0, false, 0, 1};
-  w.framework.dispatches_once = once;
+  w.framework.experts.dispatches_once = once;
   w.graph_scopes = scopes;
   return w;
 }

@@ -32,8 +32,8 @@ double checkpoint_operators(const Workload& w, const char* recompute) {
 // A reentrant checkpoint takes 25 operators' time whatever the block holds; without one, none.
 TEST_CASE("a reentrant checkpoint takes the CPU the same for every block", "[cost]") {
   Workload w = pretraining(gpt(1, 1024, 16), 1024);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.reentrant_checkpoints = true;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.recompute.reentrant = true;
   CHECK(checkpoint_operators(w, "full") == Approx(25));
   CHECK(checkpoint_operators(w, "none") == Approx(0));
 }
@@ -43,14 +43,14 @@ TEST_CASE("a reentrant checkpoint takes the CPU the same for every block", "[cos
 // input of GELU, 16 in all, and the weights of six matmuls and two norms: 14 + 2 x 24.
 TEST_CASE("a checkpoint that is not reentrant calls Python for every saved tensor", "[cost]") {
   Workload w = pretraining(gpt(1, 1024, 16), 1024);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.reentrant_checkpoints = false;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.recompute.reentrant = false;
   CHECK(checkpoint_operators(w, "full") == Approx(62));
 }
 
 // A compiler takes the checkpoint into its graph.
 TEST_CASE("a compiled checkpoint calls no Python", "[cost]") {
   Workload w = pretraining(gpt(1, 1024, 16), 1024);
-  w.framework.kernels = KernelStyle::compiled;
+  w.framework.layers.kernels = KernelStyle::compiled;
   CHECK(checkpoint_operators(w, "full") == Approx(0));
 }

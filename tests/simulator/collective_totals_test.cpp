@@ -82,7 +82,7 @@ TEST_CASE("what replicas reduce is the model once, however it is cut", "[cost]")
   for (int times = 0; times < 60; ++times) {
     const Drawn d = draw(any);
     Workload w = pretraining(llama(d.layers, 512, 8, 4, 1408, 32000), 256);
-    w.framework.reduce_dtype = DType::bf16;
+    w.framework.gradients.reduce_dtype = DType::bf16;
     const StepCosts costs = costs_of_drawn(w, d.plan);
     const double h = 512, matrices = d.layers * (3 * h * h + 3 * h * 1408) + 2 * 32000 * h;
     const double norms = (2 * d.layers + 1) * h;

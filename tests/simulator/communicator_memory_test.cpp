@@ -145,11 +145,11 @@ TEST_CASE("ranks that cut an expert have a group of their own", "[communicator_m
     p.expert_tensor = 2;
     return opened() - whole;
   };
-  w.framework.kernels = KernelStyle::fused;
+  w.framework.layers.kernels = KernelStyle::fused;
   CHECK(more() == 304);
-  w.framework.dispatches_once = true;
+  w.framework.experts.dispatches_once = true;
   CHECK(more() == 0);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.dispatches_once = false;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.experts.dispatches_once = false;
   CHECK(more() == 0);
 }

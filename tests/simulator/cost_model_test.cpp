@@ -21,7 +21,7 @@ TEST_CASE("messages between stages go in parts where the framework does that", "
   const Cluster cluster = parse_gpus(known_facts().catalog, "16xA100-SXM-80GB")->front();
   ParallelPlan plan = plan_of(1, 8, 2);
   const auto send = [&](bool in_parts, bool sequence_parallel) {
-    w.framework.partitions_pipeline_messages = in_parts;
+    w.framework.parallel.partitions_pipeline_messages = in_parts;
     plan.sequence_parallel = sequence_parallel;
     const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
     const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
@@ -48,7 +48,7 @@ TEST_CASE("what is hidden behind matmuls takes its share of the multiprocessors"
   Workload w = pretraining(gpt(1, 8192, 64), 2048);
   const ParallelPlan plan = plan_of(1, 8);
   const auto backward = [&](bool beside) {
-    w.framework.overlap_tensor_backward = beside;
+    w.framework.parallel.overlap_tensor_backward = beside;
     return block_time(w, plan, cluster).backward_input;
   };
   const PassTime waiting = backward(false), beside = backward(true);
@@ -64,7 +64,7 @@ TEST_CASE("whole gradients are reduced where a framework does, up to its stage",
   const auto used = [&](int stage, bool whole) {
     ParallelPlan plan = plan_of(8);
     plan.zero_stage = stage;
-    w.framework.stage_1_all_reduces = w.framework.stage_2_all_reduces = whole;
+    w.framework.gradients.stage_1_all_reduces = w.framework.gradients.stage_2_all_reduces = whole;
     const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
     const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
     const StageCosts costs =
@@ -88,7 +88,7 @@ TEST_CASE("whole gradients are reduced where a framework does, up to its stage",
 TEST_CASE("the norm of a partition takes the CPU a time for each tensor of it", "[cost]") {
   const Cluster cluster = parse_gpus(known_facts().catalog, "8xA100-SXM-80GB")->front();
   Workload w = pretraining(gpt(2, 1024, 16), 1024);
-  w.framework.norm_in_double = true;
+  w.framework.update.norm_in_double = true;
   const auto costs = [&](int stage) {
     ParallelPlan plan = plan_of(8);
     plan.zero_stage = stage;
@@ -97,21 +97,21 @@ TEST_CASE("the norm of a partition takes the CPU a time for each tensor of it", 
     return CostModel(w, plan, cluster, known_facts().profile).costs(partition).stages.front();
   };
   const Seconds none = costs(1).host_per_step;
-  w.framework.host_us_per_stepped_tensor = 1;
+  w.framework.host.us_per_stepped_tensor = 1;
   const double tensors = std::round((costs(1).host_per_step - none).value / 1e-6);
   CHECK(tensors > 16);
   for (const int stage : {1, 2, 3}) {
     const double own = stage == 3 ? tensors : std::ceil(tensors / 8);
-    double& each = stage == 3 ? w.framework.host_us_per_read_tensor_stage_3
-                              : w.framework.host_us_per_read_tensor;
+    double& each = stage == 3 ? w.framework.host.us_per_read_tensor_stage_3
+                              : w.framework.host.us_per_read_tensor;
     each = 67e3;
     const Seconds read = costs(stage).optimizer;
     each = 167e3;
     CHECK((costs(stage).optimizer - read).value == Approx(own * 0.1));
-    w.framework.checks_partition = true;
-    w.framework.host_us_per_checked_tensor = 53e3;
+    w.framework.update.checks_partition = true;
+    w.framework.host.us_per_checked_tensor = 53e3;
     CHECK((costs(stage).optimizer - read).value == Approx(own * (stage == 3 ? 0.1 : 0.153)));
-    w.framework.checks_partition = false;
+    w.framework.update.checks_partition = false;
   }
 }
 
@@ -131,7 +131,7 @@ TEST_CASE("a module's own CPU issues kernels at its own pace", "[cost]") {
 // 1,180 us each way around a block whose weights are sharded, nothing where they are whole.
 TEST_CASE("a unit of sharded parameters takes the CPU its time, each way", "[cost]") {
   Workload w = pretraining(gpt(4, 2048, 16), 1024);
-  w.framework.host_us_per_sharded_unit = 1180;
+  w.framework.host.us_per_sharded_unit = 1180;
   const Cluster cluster = parse_gpus(known_facts().catalog, "8xA100-SXM-80GB")->front();
   ParallelPlan plan = plan_of(8, 1, 1);
   const LayerTime whole = block_time(w, plan, cluster);
@@ -141,7 +141,7 @@ TEST_CASE("a unit of sharded parameters takes the CPU its time, each way", "[cos
   CHECK((sharded.backward_input.host - whole.backward_input.host).value == Approx(1180e-6));
   CHECK(sharded.recompute.host == whole.recompute.host);
   CHECK(sharded.backward_weight.host == whole.backward_weight.host);
-  w.framework.sharded.units_per_block = 4;  // the block, and three of its linears
+  w.framework.sharding.parameters.units_per_block = 4;  // the block, and three of its linears
   const LayerTime nested = block_time(w, plan, cluster);
   CHECK((nested.forward.host - whole.forward.host).value == Approx(4 * 1180e-6));
 }
@@ -154,7 +154,7 @@ TEST_CASE("hooks run at the pace of the module's own CPU", "[cost]") {
   ParallelPlan plan = plan_of(8, 1, 1);
   plan.zero_stage = 3;
   const PassTime bare = block_time(w, plan, cluster).forward;
-  w.framework.host_us_per_sharded_unit = 1180;
+  w.framework.host.us_per_sharded_unit = 1180;
   const PassTime hooked = block_time(w, plan, cluster).forward;
   CHECK((hooked.host - bare.host).value == Approx(1.86 * 1180e-6));
 }
@@ -254,7 +254,7 @@ TEST_CASE("what zeroing gradients takes does not fall with the optimizer's share
   Workload w = pretraining(gpt(4, 8192, 64), 1024);
   const PipelineSchedule& schedule = *find_pipeline_schedule(plan_of(1).schedule_row());
   const auto optimizer = [&](int ranks, GradientLife life) {
-    w.framework.gradient_life = life;
+    w.framework.gradients.life = life;
     const char* gpus = ranks == 1 ? "1xA100-SXM-80GB" : "8xA100-SXM-80GB";
     const Cluster cluster = parse_gpus(known_facts().catalog, gpus)->front();
     ParallelPlan plan = plan_of(ranks);
@@ -278,12 +278,12 @@ TEST_CASE("what zeroing gradients takes does not fall with the optimizer's share
 // takes as long. Sharded gradients are not looked at.
 TEST_CASE("a check of gradients for NaN reads all of them once", "[cost]") {
   Workload w = pretraining(gpt(4, 8192, 64), 1024);
-  w.framework.gradient_life = GradientLife::persistent;
+  w.framework.gradients.life = GradientLife::persistent;
   const PipelineSchedule& schedule = *find_pipeline_schedule(plan_of(1).schedule_row());
   const Cluster cluster = parse_gpus(known_facts().catalog, "8xA100-SXM-80GB")->front();
   const auto optimizer = [&](bool checks, DType gradient, int zero_stage) {
-    w.framework.checks_gradients = checks;
-    w.framework.gradient_dtype = w.framework.reduce_dtype = gradient;
+    w.framework.update.checks_gradients = checks;
+    w.framework.gradients.dtype = w.framework.gradients.reduce_dtype = gradient;
     ParallelPlan plan = plan_of(8);
     plan.zero_stage = zero_stage;
     const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
@@ -303,7 +303,7 @@ TEST_CASE("a check of gradients for NaN reads all of them once", "[cost]") {
   CHECK(check(DType::bf16, 1) == Approx(check(DType::fp32, 1) / 2).epsilon(0.02));
   CHECK(check(DType::fp32, 2) == Approx(0));
   const double checked = check(DType::fp32, 1), kept = optimizer(false, DType::fp32, 1);
-  w.framework.gradient_life = GradientLife::per_step;
+  w.framework.gradients.life = GradientLife::per_step;
   CHECK(checked == Approx(kept - optimizer(false, DType::fp32, 1)).epsilon(0.02));
 }
 
@@ -343,7 +343,7 @@ TEST_CASE("weights that are stored in 8 bits are gathered so", "[cost]") {
   const auto gathered = [&](DType compute, NarrowWeights where) {
     Workload w = pretraining(llama(2, 512, 8, 4, 1024, 4096), 256);
     w.compute = compute;
-    w.framework.narrow_weights = where;
+    w.framework.narrow.weights = where;
     const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
     const CostModel model(w, plan, cluster, known_facts().profile);
     const StepCosts costs = model.costs(partition);
@@ -397,16 +397,16 @@ TEST_CASE("of chunks that are alike the first stands for all where that is enoug
 // them however many layers it has, or behind all of them.
 TEST_CASE("gradients go to the host that steps them whatever reduces them", "[cost]") {
   Workload w = pretraining(gpt(4, 2048, 16), 1024);
-  w.framework.pretrain_weights = WeightRecipe::half_with_master;
-  w.framework.reduces_every_microbatch = false;
-  w.framework.gradient_bucket = Bytes(250'000'000);  // two blocks of 12 x 2048^2 in 16 bits
+  w.framework.formats.pretrain_weights = WeightRecipe::half_with_master;
+  w.framework.gradients.reduces_every_microbatch = false;
+  w.framework.gradients.bucket = Bytes(250'000'000);  // two blocks of 12 x 2048^2 in 16 bits
   const double parameters = static_cast<double>(parameter_count(w.model).total);
   struct Moved {
     double beside = 0, at_end = 0, bytes = 0;
     int copies = 0, reductions = 0;
   };
   const auto moved = [&](int ranks, int stage, bool overlaps) {
-    w.framework.overlap_gradient_reduce = overlaps;
+    w.framework.gradients.overlap_reduce = overlaps;
     const char* gpus = ranks == 1 ? "1xA100-SXM-80GB" : "2xA100-SXM-80GB";
     const Cluster cluster = parse_gpus(known_facts().catalog, gpus)->front();
     ParallelPlan plan = plan_of(ranks);

@@ -15,7 +15,7 @@ TEST_CASE("A gradient is inspected before it goes to the host", "[memory_play]")
   plan.zero_stage = 2;
   plan.offload.optimizer = true;
   const Bytes unseen = first_stage(w, plan).steady.allocated;
-  w.framework.clones_partition = true;
+  w.framework.update.clones_partition = true;
   const Bytes seen = first_stage(w, plan).steady.allocated;
   CHECK(gib(seen - unseen) == Approx((2 + 11) * 32.0 / 1024).epsilon(0.1));
   plan.zero_stage = 3;
@@ -28,8 +28,8 @@ TEST_CASE("A gradient is inspected before it goes to the host", "[memory_play]")
 // a table of 32000 x 512 with what inspects it (13 bytes of each element, see above).
 TEST_CASE("One rank's offloaded gradients do not stay on the GPU", "[memory_play]") {
   Workload w = pretraining(llama(4, 512, 8, 8, 2048, 32000), 1);
-  w.framework.gradient_life = GradientLife::per_step;
-  w.framework.reduces_every_microbatch = true;
+  w.framework.gradients.life = GradientLife::per_step;
+  w.framework.gradients.reduces_every_microbatch = true;
   ParallelPlan plan = plan_of(1);
   plan.zero_stage = 2;
   plan.offload.optimizer = true;
@@ -39,7 +39,7 @@ TEST_CASE("One rank's offloaded gradients do not stay on the GPU", "[memory_play
     return static_cast<double>((m.steady.allocated - m.loaded).value);
   };
   CHECK(held() > blocks + 2 * table);
-  w.framework.clones_partition = true;
+  w.framework.update.clones_partition = true;
   CHECK(held() < (1 + 6.5) * table + 0.25 * blocks);
 }
 
@@ -49,12 +49,12 @@ TEST_CASE("One rank's offloaded gradients do not stay on the GPU", "[memory_play
 // 1 MiB is handed out whole, here to the one and there to the other.
 TEST_CASE("DeepSpeed's ZeRO-3 makes room for gradients when it starts", "[memory_play]") {
   Workload w = pretraining(llama(4, 512, 8, 8, 2048, 32000), 1);
-  w.framework.gradient_life = GradientLife::per_step;
-  w.framework.sharded.live_parameters = Bytes(2'000'000'000);
+  w.framework.gradients.life = GradientLife::per_step;
+  w.framework.sharding.parameters.live_parameters = Bytes(2'000'000'000);
   ParallelPlan plan = plan_of(2);
   plan.zero_stage = 3;
   const auto loaded = [&](bool deepspeed) {
-    w.framework.clones_partition = deepspeed;
+    w.framework.update.clones_partition = deepspeed;
     return first_stage(w, plan).loaded;
   };
   const double share = 2.0 * (4 * (4 << 20) + 2 * 32000 * 512) / 2;

@@ -10,13 +10,13 @@ namespace {
 // FSDP2 over two ranks and two stages: 16-bit gradients of fp32 shards, reduced in fp32.
 Workload fsdp(bool reduces_once) {
   Workload w = pretraining(llama(8, 256, 4, 4, 1024, 512), 128);
-  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
-  w.framework.gradient_life = GradientLife::per_step;
-  w.framework.reduce_dtype = DType::fp32;
-  w.framework.reduces_every_microbatch = true;
-  w.framework.accumulates_in_reduce_dtype = true;
-  w.framework.sharded.reshard_with_pipeline = false;
-  w.framework.pipelines_reduce_once = reduces_once;
+  w.framework.formats.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  w.framework.gradients.life = GradientLife::per_step;
+  w.framework.gradients.reduce_dtype = DType::fp32;
+  w.framework.gradients.reduces_every_microbatch = true;
+  w.framework.gradients.accumulates_in_reduce_dtype = true;
+  w.framework.sharding.parameters.reshard_with_pipeline = false;
+  w.framework.gradients.pipelines_reduce_once = reduces_once;
   return w;
 }
 
@@ -62,8 +62,8 @@ TEST_CASE("without stages they are reduced with every microbatch", "[memory_play
 // there is nowhere to add up whole ones: 4 microbatches of 4 layers, not 4 layers once.
 TEST_CASE("shards that persist are reduced with every microbatch", "[costs]") {
   Workload w = fsdp(false);
-  w.framework.gradient_life = GradientLife::persistent;
-  w.framework.reduces_every_microbatch = false;
+  w.framework.gradients.life = GradientLife::persistent;
+  w.framework.gradients.reduces_every_microbatch = false;
   for (const int stage : {2, 3}) {
     ParallelPlan plan = stages_of(1);
     plan.zero_stage = stage;

@@ -19,8 +19,8 @@ constexpr std::int64_t sample_tokens = 256, h = 1024, dora_rank = 8;
 Workload adapted(Method method, bool autocast, double dropout) {
   Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), sample_tokens);
   w.method = method;
-  w.framework.adapter_dtype = DType::fp32;
-  w.framework.autocast = autocast;
+  w.framework.adapters.dtype = DType::fp32;
+  w.framework.formats.autocast = autocast;
   w.adapter.rank = dora_rank;
   w.adapter.dropout = dropout;
   w.adapter.targets = {true, false, false, false, false, false, false, false, false};
@@ -71,7 +71,7 @@ TEST_CASE("DoRA keeps what its magnitude multiplies", "[dora]") {
   CHECK(keeps_more(false, 0.05) == sample_tokens * (4 + 4) * h + 12 * h + 4 * h * h);
   // Of 16-bit adapters there is nothing to copy, the weight neither.
   Workload dora = adapted(Method::dora, false, 0.05), lora = adapted(Method::lora, false, 0.05);
-  dora.framework.adapter_dtype = lora.framework.adapter_dtype = DType::bf16;
+  dora.framework.adapters.dtype = lora.framework.adapters.dtype = DType::bf16;
   CHECK(saved(block_graph(dora, plan_of(1), {})) - saved(block_graph(lora, plan_of(1), {})) ==
         sample_tokens * (2 + 2) * h + 6 * h);
 }

@@ -37,8 +37,8 @@ std::array<double, 3> dispatch_operators(const Workload& w, const ParallelPlan& 
 // backward.
 TEST_CASE("DTensors take the CPU the same for every linear and norm", "[cost]") {
   Workload w = pretraining(llama(1, 1024, 16, 8, 2816, 1000), 1024);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.dtensor_parallel = true;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.parallel.dtensor = true;
   const auto all_are = [](const std::array<double, 3>& found, double forward, double backward) {
     CHECK(found[0] == Approx(forward).margin(1e-6));
     CHECK(found[1] == Approx(forward).margin(1e-6));
@@ -47,9 +47,9 @@ TEST_CASE("DTensors take the CPU the same for every linear and norm", "[cost]") 
   all_are(dispatch_operators(w, plan_of(1, 2)), 9 * 24, 9 * 43);
   // Nothing is cut, another framework cuts it, or a compiler has dispatched once and for all.
   all_are(dispatch_operators(w, plan_of(2)), 0, 0);
-  w.framework.kernels = KernelStyle::compiled;
+  w.framework.layers.kernels = KernelStyle::compiled;
   all_are(dispatch_operators(w, plan_of(1, 2)), 0, 0);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.dtensor_parallel = false;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.parallel.dtensor = false;
   all_are(dispatch_operators(w, plan_of(1, 2)), 0, 0);
 }

@@ -35,8 +35,8 @@ EagerScores eager_scores(const Workload& w, const ParallelPlan& plan) {
 TEST_CASE("a checkpoint that keeps products keeps scores as the first of them made them",
           "[eager_scores]") {
   Workload w = pretraining(gpt(2, 512, 8), 128);
-  w.framework.attention = AttentionKernel::eager;
-  w.framework.softmax_in_fp32 = false;
+  w.framework.attention.kernel = AttentionKernel::eager;
+  w.framework.attention.softmax_in_fp32 = false;
   w.attention_dropout = true;
   ParallelPlan plan = plan_of(1);
   const EagerScores all = eager_scores(w, plan);

@@ -16,11 +16,11 @@ namespace shardwise {
 // projection (2,048 * 512) have left theirs.
 TEST_CASE("Copies of gradients may stay for the whole run", "[engine_memory]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 1000), 8192);
-  w.framework.gradient_life = GradientLife::persistent;
-  w.framework.gradient_dtype = DType::fp32;
-  w.framework.gradient_copy_while_accumulating = true;
-  w.framework.gradient_copy_life = GradientCopyLife::run;
-  w.framework.states_at_start = true;
+  w.framework.gradients.life = GradientLife::persistent;
+  w.framework.gradients.dtype = DType::fp32;
+  w.framework.gradients.copy_while_accumulating = true;
+  w.framework.gradients.copy_life = GradientCopyLife::run;
+  w.framework.update.states_at_start = true;
   const StageMemory one = first_stage(w, plan_of(1));
   const double copies = gib(Bytes(one.state.gradients / 2 - 2 * 512 * (1000 + 2048)));
   CHECK(gib(one.steady.allocated - one.first_step.allocated) == Approx(copies).epsilon(0.03));
@@ -42,7 +42,7 @@ TEST_CASE("Copies of gradients may stay for the whole run", "[engine_memory]") {
 TEST_CASE("Optimizer states may be there before the first step", "[engine_memory]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
   const StageMemory later = first_stage(w, plan_of(1));
-  w.framework.states_at_start = true;
+  w.framework.update.states_at_start = true;
   const StageMemory before = first_stage(w, plan_of(1));
   CHECK(gib(before.loaded - later.loaded) ==
         Approx(gib(Bytes(later.state.optimizer))).epsilon(0.01));
@@ -53,24 +53,24 @@ TEST_CASE("Optimizer states may be there before the first step", "[engine_memory
 // gradients go through a bucket, of 1,000 bytes here; one rank alone sends nothing.
 TEST_CASE("A reduction at the end of a step takes a copy of what it sends", "[engine_memory]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
-  w.framework.gradient_life = GradientLife::persistent;
-  w.framework.gradient_dtype = DType::fp32;
-  w.framework.reduce_dtype = DType::bf16;
+  w.framework.gradients.life = GradientLife::persistent;
+  w.framework.gradients.dtype = DType::fp32;
+  w.framework.gradients.reduce_dtype = DType::bf16;
   LayerState total;
   total.gradients = 4000;
   total.unsharded_gradients = 4000;
   CHECK(reduced_at_end(w, plan_of(2), total) == 0);
-  w.framework.reduces_flat_gradient = true;
+  w.framework.gradients.reduces_flat_gradient = true;
   CHECK(reduced_at_end(w, plan_of(2), total) == 2000);
   CHECK(reduced_at_end(w, plan_of(1), total) == 0);
-  w.framework.gradient_life = GradientLife::per_step;
-  w.framework.reduce_buffers = 1;
-  w.framework.gradient_bucket = Bytes(1000);
+  w.framework.gradients.life = GradientLife::per_step;
+  w.framework.gradients.reduce_buffers = 1;
+  w.framework.gradients.bucket = Bytes(1000);
   ParallelPlan one = plan_of(2);
   one.zero_stage = 1;
   CHECK(pass_buffers(w, one, total) == std::vector<std::int64_t>{1000});
   CHECK(reduced_at_end(w, one, total) == 0);
-  w.framework.buffers_from_stage_2 = true;
+  w.framework.gradients.buffers_from_stage_2 = true;
   CHECK(pass_buffers(w, one, total).empty());
   CHECK(reduced_at_end(w, one, total) == 1000);
   one.zero_stage = 2;
@@ -84,8 +84,8 @@ TEST_CASE("A reduction at the end of a step takes a copy of what it sends", "[en
 // reduced at the end in half the width is half of the 4,000.
 TEST_CASE("Context ranks reduce gradients as data ranks do", "[engine_memory]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
-  w.framework.gradient_bucket = Bytes(1000);
-  w.framework.reduce_buffers = 1;
+  w.framework.gradients.bucket = Bytes(1000);
+  w.framework.gradients.reduce_buffers = 1;
   LayerState total;
   total.gradients = 4000;
   total.unsharded_gradients = 4000;
@@ -93,12 +93,12 @@ TEST_CASE("Context ranks reduce gradients as data ranks do", "[engine_memory]") 
     ParallelPlan p = plan_of(data);
     p.context = context;
     Workload ddp = w;
-    ddp.framework.bucket_copies_gradients = true;
-    ddp.framework.gradient_life = GradientLife::persistent;
+    ddp.framework.gradients.bucket_copies = true;
+    ddp.framework.gradients.life = GradientLife::persistent;
     CHECK(run_buffers(ddp, p, total) == std::vector<std::int64_t>{4000, 1000});
-    ddp.framework.gradient_dtype = DType::fp32;
-    ddp.framework.reduce_dtype = DType::bf16;
-    ddp.framework.reduces_flat_gradient = true;
+    ddp.framework.gradients.dtype = DType::fp32;
+    ddp.framework.gradients.reduce_dtype = DType::bf16;
+    ddp.framework.gradients.reduces_flat_gradient = true;
     CHECK(reduced_at_end(ddp, p, total) == 2000);
     p.zero_stage = 1;
     CHECK(pass_buffers(w, p, total) == std::vector<std::int64_t>{1000});
@@ -113,9 +113,9 @@ TEST_CASE("Context ranks reduce gradients as data ranks do", "[engine_memory]") 
 // one rank nothing is copied.
 TEST_CASE("A bucket of several ranks' shares is reduced through a flat copy", "[engine_memory]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
-  w.framework.gradient_bucket = Bytes(3072);
-  w.framework.reduce_buffers = 1;
-  w.framework.stage_2_all_reduces = true;
+  w.framework.gradients.bucket = Bytes(3072);
+  w.framework.gradients.reduce_buffers = 1;
+  w.framework.gradients.stage_2_all_reduces = true;
   LayerState total;
   total.unsharded_gradients = 8192;
   for (const int ranks : {4, 1}) {
@@ -138,11 +138,11 @@ TEST_CASE("A bucket of several ranks' shares is reduced through a flat copy", "[
 // come at the end, which adds all but about the largest.
 TEST_CASE("A compiled model's gradients come out together", "[engine_memory]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 1000), 64);
-  w.framework.kernels = KernelStyle::compiled;
+  w.framework.layers.kernels = KernelStyle::compiled;
   ParallelPlan p = plan_of(1);
   p.microbatches = 2;
   const StageMemory in_turn = first_stage(w, p);
-  w.framework.compiles_whole_model = true;
+  w.framework.layers.compiles_whole_model = true;
   const StageMemory together = first_stage(w, p);
   const double more = gib(together.steady.allocated - in_turn.steady.allocated);
   CHECK(more > 0.7 * gib(Bytes(in_turn.state.gradients)));

@@ -31,18 +31,18 @@ Exchanged exchanged(const LayerGraph& graph, bool forward) {
 // and five sums of a gradient backward; o and down are one exchange each, either way.
 TEST_CASE("linears that exchange for themselves", "[layer_graph]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.regathers_sequence = false;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.parallel.regathers_sequence = false;
   ParallelPlan p = plan_of(1, 2);
   CHECK(exchanged(block_graph(w, p, {}), false).sums == 2);
-  w.framework.exchanges_per_linear = true;
+  w.framework.parallel.exchanges_per_linear = true;
   CHECK(exchanged(block_graph(w, p, {}), true).sums == 2);
   CHECK(exchanged(block_graph(w, p, {}), false).sums == 5);
   p.sequence_parallel = true;
   CHECK(exchanged(block_graph(w, p, {}), true).gathers == 5);
   CHECK(exchanged(block_graph(w, p, {}), true).scatters == 2);
   CHECK(exchanged(block_graph(w, p, {}), false).scatters == 5);
-  w.framework.kernels = KernelStyle::compiled;  // one gather is enough, the gradients differ
+  w.framework.layers.kernels = KernelStyle::compiled;  // one gather is enough, the gradients differ
   CHECK(exchanged(block_graph(w, p, {}), true).gathers == 2);
   CHECK(exchanged(block_graph(w, p, {}), false).scatters == 5);
 }
@@ -77,9 +77,9 @@ TEST_CASE("ranks that cut an expert gather each other's tokens", "[layer_graph]"
 // With sequence parallelism the norm has gathered for both.
 TEST_CASE("gate and up that sum the gradient of their input apart", "[layer_graph]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.regathers_sequence = false;
-  w.framework.sums_gate_and_up_apart = true;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.parallel.regathers_sequence = false;
+  w.framework.parallel.sums_gate_and_up_apart = true;
   ParallelPlan p = plan_of(1, 2);
   CHECK(exchanged(block_graph(w, p, {}), true).sums == 2);
   CHECK(exchanged(block_graph(w, p, {}), false).sums == 3);
@@ -94,7 +94,7 @@ TEST_CASE("gate and up that sum the gradient of their input apart", "[layer_grap
 // linears of their own. The last part goes back first, so it gathers.
 TEST_CASE("what several linears read is gathered again once", "[layer_graph]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
-  w.framework.regathers_sequence = true;
+  w.framework.parallel.regathers_sequence = true;
   ParallelPlan p = plan_of(1, 2);
   p.sequence_parallel = true;
   std::vector<std::string> gathers;
@@ -106,8 +106,8 @@ TEST_CASE("what several linears read is gathered again once", "[layer_graph]") {
         gathers.emplace_back(op.name);
       }
   CHECK(gathers == std::vector<std::string>{"v", "gate"});
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.exchanges_per_linear = true;  // each reads a copy of its own
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.parallel.exchanges_per_linear = true;  // each reads a copy of its own
   int each = 0;
   for (const Operator& op : block_graph(w, p, {}).operators)
     for (const Kernel& k : op.backward_weight) each += std::holds_alternative<CommWork>(k);
@@ -119,7 +119,7 @@ TEST_CASE("what several linears read is gathered again once", "[layer_graph]") {
 // which the other rank's 128 x 500 are copied before both halves are joined.
 TEST_CASE("a loss over logits that each rank gathers", "[layer_graph]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
-  w.framework.loss = LossKind::dense;
+  w.framework.loss.kind = LossKind::dense;
   const auto logits = [&](const LayerGraph& graph) {
     std::int64_t widest = 0;
     for (const Tensor& t : graph.tensors)
@@ -129,7 +129,7 @@ TEST_CASE("a loss over logits that each rank gathers", "[layer_graph]") {
   const LayerGraph cut = head_graph(w, plan_of(1, 2), false);
   CHECK(logits(cut) == 128 * 500 * 4);
   CHECK(exchanged(cut, true).gathers == 0);
-  w.framework.gathers_logits = true;
+  w.framework.loss.gathers_logits = true;
   const LayerGraph whole = head_graph(w, plan_of(1, 2), false);
   CHECK(logits(whole) == 128 * 1000 * 4);
   CHECK(exchanged(whole, true).gathers == 1);
@@ -144,7 +144,7 @@ TEST_CASE("a loss over logits that each rank gathers", "[layer_graph]") {
 // tensor beside its result, and a gradient of three such tensors at once.
 TEST_CASE("tensor parallelism by DTensor", "[layer_graph]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
-  w.framework.loss = LossKind::dense;
+  w.framework.loss.kind = LossKind::dense;
   ParallelPlan p = plan_of(1, 2);
   p.sequence_parallel = true;
   const auto named = [](const LayerGraph& graph, std::string_view name) {
@@ -155,7 +155,7 @@ TEST_CASE("tensor parallelism by DTensor", "[layer_graph]") {
   };
   constexpr std::int64_t sequence = 128 * 512 * 2, logits = 128 * 500 * 4;
   for (const bool dtensor : {false, true}) {
-    w.framework.dtensor_parallel = dtensor;
+    w.framework.parallel.dtensor = dtensor;
     for (const std::string_view name : {"gather_sequence", "reduce_sequence"}) {
       const Operator op = named(block_graph(w, p, {}), name);
       CHECK(op.forward_temporary == Bytes(dtensor ? sequence : 0));
@@ -210,14 +210,14 @@ TEST_CASE("experts that tensor parallelism cuts", "[experts]") {
 TEST_CASE("a list of operators may lack the all-to-all", "[experts]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
   w.model.moe = MixtureOfExperts{64, 8, 1024, 0, false, 0, 1};
-  w.framework.kernels = KernelStyle::eager;
+  w.framework.layers.kernels = KernelStyle::eager;
   BlockKind kind;
   kind.experts = true;
   const RecomputePolicy policy = *recompute_policy("selective-op");
   const auto again = [&](int ranks, bool omits) {
     ParallelPlan p = plan_of(ranks);
     p.expert = ranks;
-    w.framework.selective_op_omits_all_to_all = omits;
+    w.framework.recompute.selective_op_omits_all_to_all = omits;
     const LayerGraph block = block_graph(w, p, kind);
     const std::vector<bool> runs = operators_run_again(block, policy, false);
     int exchanges = 0;
@@ -247,15 +247,15 @@ TEST_CASE("rows of experts that are weighted apart", "[layer_graph]") {
           bytes += std::get<MemoryWork>(k).moved.value;
     return bytes;
   };
-  w.framework.kernels = KernelStyle::eager;
+  w.framework.layers.kernels = KernelStyle::eager;
   CHECK(moved(true) == 0);
-  w.framework.weighs_rows_apart = w.framework.compiles_dispatch = true;
+  w.framework.experts.weighs_rows_apart = w.framework.experts.compiles_dispatch = true;
   CHECK(moved(true) == 131'072 * 20);
   CHECK(moved(false) == 131'072 * 36);
-  w.framework.kernels = KernelStyle::compiled;
+  w.framework.layers.kernels = KernelStyle::compiled;
   CHECK(moved(true) == 131'072 * 4);
   CHECK(moved(false) == 131'072 * 6);
-  w.framework.compiles_dispatch = false;
+  w.framework.experts.compiles_dispatch = false;
   CHECK(moved(true) == 131'072 * 20);
 }
 
@@ -270,6 +270,6 @@ TEST_CASE("attention that asks for the longest sequence", "[layer_graph]") {
     return waits;
   };
   CHECK(asked() == 0);
-  w.framework.reads_lengths = true;
+  w.framework.attention.reads_lengths = true;
   CHECK(asked() == 1);
 }

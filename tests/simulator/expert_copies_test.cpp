@@ -21,7 +21,7 @@ namespace {
 Workload routed_model(DType compute) {
   Workload w = pretraining(llama(1, 2048, 16, 16, 5632, 32000), 4096);
   w.model.moe = MixtureOfExperts{64, 8, 1024, 0, false, 0, 1};
-  w.framework.kernels = KernelStyle::fused;
+  w.framework.layers.kernels = KernelStyle::fused;
   w.compute = compute;
   return w;
 }
@@ -81,11 +81,11 @@ TEST_CASE("rows of experts are copied as often as their dispatcher leaves to do"
   CHECK(copies(wide, "combine") == 1);
   CHECK(copies(narrow, "dispatch") == 3);
   CHECK(copies(narrow, "combine") == 2);
-  wide.framework.dispatches_once = narrow.framework.dispatches_once = true;
+  wide.framework.experts.dispatches_once = narrow.framework.experts.dispatches_once = true;
   const double once = (2 - std::pow(7.0 / 8, 8)) / 2;
   CHECK(copies(wide, "dispatch") == Approx(once));
   CHECK(copies(narrow, "dispatch") == Approx(once + 1));
-  narrow.framework.dispatches_by_map = true;
+  narrow.framework.experts.dispatches_by_map = true;
   const double maps = (2.0 * 64 + 5.0 * 8 + 4) * 8 * 4096 / (2.0 * dispatched);
   CHECK(copies(narrow, "dispatch") == Approx(once + maps));
   CHECK(copies(narrow, "combine") == Approx(once));
@@ -114,7 +114,7 @@ TEST_CASE("a gated shared expert keeps what it gives", "[experts]") {
   CHECK(saved(graph) == given + 4096 * 2);
   CHECK(traffic_of(operator_named(graph, "gated_shared").forward, all).bytes == 2 * given);
   CHECK(traffic_of(operator_named(graph, "gated_shared").backward, all).bytes == 6 * given);
-  w.framework.kernels = KernelStyle::compiled;
+  w.framework.layers.kernels = KernelStyle::compiled;
   CHECK(traffic_of(operator_named(block_of(w), "gated_shared").backward, all).bytes == 3 * given);
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("operands are cast expert by expert", "[experts]") {
   const RowTraffic delayed = traffic_of(operator_named(block_of(w), "expert_up").forward, looped);
   CHECK(delayed.bytes == 4 * rows * 2048);
   CHECK(delayed.launches == 8);
-  w.framework.current_scaling = true;
+  w.framework.narrow.current_scaling = true;
   const RowTraffic current = traffic_of(operator_named(block_of(w), "expert_up").forward, looped);
   CHECK(current.bytes == 6 * rows * 2048);
   CHECK(current.launches == 32);
@@ -192,7 +192,7 @@ TEST_CASE("in one graph products of experts end in activation and cast", "[exper
 TEST_CASE("experts' weight gradients are added where they are kept", "[experts]") {
   Workload w = routed_model(DType::bf16);
   for (const bool fusion : {false, true}) {
-    w.framework.gradient_fusion = fusion;
+    w.framework.gradients.fusion = fusion;
     const LayerGraph graph = block_of(w);
     CHECK(
         std::get<GemmWork>(operator_named(graph, "expert_up").backward_weight.front()).accumulate ==
@@ -212,7 +212,7 @@ TEST_CASE("a Mamba scan has its sequences copied one behind the other", "[mamba]
   mamba.state = 128;
   mamba.chunk = 256;
   w.model.mamba = mamba;
-  w.framework.kernels = KernelStyle::fused;
+  w.framework.layers.kernels = KernelStyle::fused;
   const auto copied = [&](int microbatch) {
     ParallelPlan plan = plan_of(8);
     plan.microbatch = microbatch;
@@ -224,7 +224,7 @@ TEST_CASE("a Mamba scan has its sequences copied one behind the other", "[mamba]
   };
   const std::int64_t both = 4LL * 8192 * 8208;
   CHECK(copied(2) == std::pair{std::int64_t{0}, std::int64_t{0}});
-  w.framework.sequence_first = true;
+  w.framework.layers.sequence_first = true;
   CHECK(copied(2) == std::pair{both, both});
   CHECK(copied(1) == std::pair{std::int64_t{0}, std::int64_t{0}});
 }
@@ -235,7 +235,7 @@ TEST_CASE("a Mamba scan has its sequences copied one behind the other", "[mamba]
 // function that calls them: a tensor more while the rows go back, unless it is kept anyway.
 TEST_CASE("grouped experts of transformers weigh their rows before they return them", "[experts]") {
   Workload w = routed_model(DType::bf16);
-  w.framework.kernels = KernelStyle::eager;
+  w.framework.layers.kernels = KernelStyle::eager;
   const auto alone = [&] {
     const ModelPartition partition =
         partition_model(w, plan_of(1), *find_pipeline_schedule("1f1b"), *recompute_policy("none"));
@@ -245,7 +245,7 @@ TEST_CASE("grouped experts of transformers weigh their rows before they return t
   const LayerGraph before = alone();
   CHECK(std::none_of(before.operators.begin(), before.operators.end(), weighs));
 
-  w.framework.torch_grouped_products = true;
+  w.framework.experts.torch_grouped_products = true;
   const LayerGraph graph = alone();
   const Operator& weighed = operator_named(graph, "weighted_rows");
   const Operator& back = operator_named(graph, "combine");
@@ -258,7 +258,7 @@ TEST_CASE("grouped experts of transformers weigh their rows before they return t
   CHECK(operator_named(graph, "weighted_sum").saves.empty());
 
   w.method = Method::lora;
-  w.framework.adapts_experts = false;
+  w.framework.adapters.on_experts = false;
   CHECK(operator_named(alone(), "combine").forward_temporary == Bytes(dispatched));
 }
 
@@ -271,10 +271,10 @@ TEST_CASE("a router of fp32 multiplies a copy of its input", "[experts]") {
   const LayerGraph half = block_of(w);
   CHECK(std::none_of(half.operators.begin(), half.operators.end(), made));
 
-  w.framework.routes_in_fp32 = true;
+  w.framework.experts.routes_in_fp32 = true;
   const auto any = [](const MemoryWork&) { return true; };
   for (const KernelStyle style : {KernelStyle::eager, KernelStyle::compiled}) {
-    w.framework.kernels = style;
+    w.framework.layers.kernels = style;
     const bool compiled = style == KernelStyle::compiled;
     const LayerGraph graph = block_of(w);
     const Operator& copy = operator_named(graph, "router_input");
@@ -295,10 +295,10 @@ TEST_CASE("a router of fp32 multiplies a copy of its input", "[experts]") {
 // whose gradients of 2,048 values are added up: two tensors that are read, one that is written.
 TEST_CASE("gate and up of PyTorch's grouped products leave a gradient to join", "[experts]") {
   Workload w = routed_model(DType::bf16);
-  w.framework.torch_grouped_products = true;
+  w.framework.experts.torch_grouped_products = true;
   const auto joined = [&](KernelStyle style, bool transformers) {
-    w.framework.kernels = style;
-    w.framework.runs_transformers = transformers;
+    w.framework.layers.kernels = style;
+    w.framework.layers.runs_transformers = transformers;
     return traffic_of(operator_named(block_of(w), "expert_up").backward,
                       [](const MemoryWork&) { return true; });
   };
@@ -316,8 +316,8 @@ TEST_CASE("gate and up of PyTorch's grouped products leave a gradient to join", 
 TEST_CASE("operators of PyTorch's add the biases of gpt-oss and clamp what they gate",
           "[experts]") {
   Workload w = routed_model(DType::bf16);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.torch_grouped_products = true;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.experts.torch_grouped_products = true;
   w.model.biases.experts = true;
   const auto any = [](const MemoryWork&) { return true; };
   RowTraffic bias, there, back;
@@ -346,8 +346,8 @@ TEST_CASE("operators of PyTorch's add the biases of gpt-oss and clamp what they 
 // Without a gate the first product has 1,024 columns, the second 2,048 as above: 8 B of a value.
 TEST_CASE("the bias of experts without a gate is as wide as their first product", "[experts]") {
   Workload w = routed_model(DType::bf16);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.torch_grouped_products = true;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.experts.torch_grouped_products = true;
   w.model.gated_mlp = false;
   w.model.biases.experts = true;
   std::int64_t bytes = 0;
@@ -364,8 +364,8 @@ TEST_CASE("adapters of experts that are one tensor are added to it", "[experts]"
   Workload w = routed_model(DType::bf16);
   w.method = Method::lora;
   w.adapter.rank = 16;
-  w.framework.adapts_experts = w.framework.sums_expert_adapters = true;
-  w.framework.adapter_dtype = DType::fp32;
+  w.framework.adapters.on_experts = w.framework.adapters.sums_experts = true;
+  w.framework.adapters.dtype = DType::fp32;
   const LayerGraph graph = block_of(w);
   const std::int64_t adapters = 8 * 16 * ((2048 + 2048) + (1024 + 2048));
   CHECK(graph.parameters.expert_adapter == adapters);

@@ -51,7 +51,7 @@ Block expert_block(const Workload& w, int experts, const char* gpus) {
 TEST_CASE("a dispatcher that sends a token once to a place sends less", "[experts]") {
   Workload w = mixture();
   CHECK(expert_block(w, 8, "8xH100-SXM").sent == Bytes(134'217'728));
-  w.framework.dispatches_once = true;
+  w.framework.experts.dispatches_once = true;
   CHECK(static_cast<double>(expert_block(w, 8, "8xH100-SXM").sent.value) ==
         Approx(134'217'728 * (1 - std::pow(7.0 / 8, 8)) * 8 / 8).epsilon(1e-6));
   CHECK(static_cast<double>(expert_block(w, 16, "16xH100-SXM").sent.value) ==
@@ -100,7 +100,7 @@ TEST_CASE("the fullest of some ranks", "[experts]") {
 // 4,096 B. DeepEP takes both along with the rows.
 TEST_CASE("an all-to-all sends scores and counts of its own", "[experts]") {
   Workload w = mixture();
-  w.framework.kernels = KernelStyle::fused;
+  w.framework.layers.kernels = KernelStyle::fused;
   const auto calls = [&](Collective kind, std::int64_t bytes) {
     ParallelPlan plan = plan_of(8);
     plan.expert = 8;
@@ -117,7 +117,7 @@ TEST_CASE("an all-to-all sends scores and counts of its own", "[experts]") {
   CHECK(calls(Collective::all_to_all, 134'217'728) == 4);
   CHECK(calls(Collective::all_to_all, 4096 * 8 * 4) == 2);
   CHECK(calls(Collective::all_gather, 8 * 8 * 64) == 1);
-  w.framework.dispatches_once = true;
+  w.framework.experts.dispatches_once = true;
   CHECK(calls(Collective::all_to_all, 4096 * 8 * 4) == 0);
   CHECK(calls(Collective::all_gather, 8 * 8 * 64) == 0);
 }
@@ -131,7 +131,7 @@ TEST_CASE("an all-to-all sends scores and counts of its own", "[experts]") {
 // 4 B for each of 8 ranks: 4,194,304 + 1,310,720 + 131,072 B.
 TEST_CASE("rows that are sent by map take along the scores of their node", "[experts]") {
   Workload w = mixture();
-  w.framework.dispatches_once = w.framework.dispatches_by_map = true;
+  w.framework.experts.dispatches_once = w.framework.experts.dispatches_by_map = true;
   CHECK(static_cast<double>(expert_block(w, 8, "8xH100-SXM").sent.value) ==
         Approx(142'606'336 * (1 - std::pow(7.0 / 8, 8))).epsilon(1e-6));
   CHECK(static_cast<double>(expert_block(w, 16, "16xH100-SXM").sent.value) ==
@@ -179,7 +179,7 @@ TEST_CASE("tokens that travel behind another microbatch's kernels are not waited
 // and with them the two kernels that sum what experts made of a token.
 TEST_CASE("the CPU launches every expert's products", "[experts]") {
   Workload w = mixture();
-  w.framework.dispatches_once = true;
+  w.framework.experts.dispatches_once = true;
   const HostCalibration& host = known_facts().profile.host;
   const auto fewer = [&] {
     const Seconds all = expert_block(w, 1, "8xH100-SXM").time.forward.host;
@@ -201,8 +201,8 @@ TEST_CASE("the CPU launches every expert's products", "[experts]") {
 // nothing else wants to know the numbers. It has no kernel for fp16.
 TEST_CASE("PyTorch multiplies experts by one kernel, or in a loop", "[experts]") {
   Workload w = mixture();
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.torch_grouped_products = true;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.experts.torch_grouped_products = true;
   const HostCalibration& host = known_facts().profile.host;
   const auto time = [&](int experts) {
     w.model.moe->experts = experts;
@@ -211,7 +211,7 @@ TEST_CASE("PyTorch multiplies experts by one kernel, or in a loop", "[experts]")
   const LayerTime all = time(64);
   CHECK((all.forward.host - time(24).forward.host).value == Approx(0).margin(1e-9));
   CHECK(all.forward.waited.empty());
-  w.framework.loops_grouped_products = true;
+  w.framework.experts.loops_grouped_products = true;
   const LayerTime looped = time(64);
   CHECK((looped.forward.host - time(24).forward.host).value ==
         Approx(2 * 40 * host.per_looped_launch.value));
@@ -219,7 +219,7 @@ TEST_CASE("PyTorch multiplies experts by one kernel, or in a loop", "[experts]")
   CHECK(looped.backward_input.waited.size() == 2);
   CHECK(looped.backward_weight.waited.size() == 2);
   CHECK(looped.forward.compute > all.forward.compute);
-  w.framework.loops_grouped_products = false;
+  w.framework.experts.loops_grouped_products = false;
   w.compute = DType::fp16;
   CHECK(time(64).forward.waited.size() == 2);
   // Nor for 8 bits: products are launched one after the other, once the router's numbers are read.
@@ -253,10 +253,10 @@ TEST_CASE("Megatron weighs the bias of every expert by itself", "[experts]") {
   Workload w = mixture();
   w.model.biases.experts = true;
   for (const bool once : {false, true}) {
-    w.framework.dispatches_once = once;
-    w.framework.weighs_expert_bias = false;
+    w.framework.experts.dispatches_once = once;
+    w.framework.experts.weighs_bias = false;
     const LayerTime plain = expert_block(w, 8, "8xH100-SXM").time;
-    w.framework.weighs_expert_bias = true;
+    w.framework.experts.weighs_bias = true;
     const LayerTime weighed = expert_block(w, 8, "8xH100-SXM").time;
     const double each = known_facts().profile.host.per_kernel[0].value;
     const double score = known_facts().profile.host.per_looped_launch.value;
@@ -267,9 +267,9 @@ TEST_CASE("Megatron weighs the bias of every expert by itself", "[experts]") {
     CHECK(weighed.forward.waited.size() == plain.forward.waited.size() + 1);
     CHECK((weighed.backward_weight.host - plain.backward_weight.host).value == Approx(16 * each));
     CHECK(weighed.forward.compute > plain.forward.compute);
-    w.framework.weighs_in_activation = true;
+    w.framework.experts.weighs_in_activation = true;
     const LayerTime scored = expert_block(w, 8, "8xH100-SXM").time;
-    w.framework.weighs_in_activation = false;
+    w.framework.experts.weighs_in_activation = false;
     CHECK((scored.backward_input.host - weighed.backward_input.host).value == Approx(score));
   }
 }

@@ -78,7 +78,7 @@ TEST_CASE("replicas add up the shards of an expert's gradients", "[cost]") {
   ParallelPlan plan = with_experts_over(4, 3);
   plan.shard_group = 8;
   Workload w = eight_experts();
-  w.framework.reduce_dtype = DType::fp32;
+  w.framework.gradients.reduce_dtype = DType::fp32;
   const auto ranks_that = [&](Collective collective, std::int64_t bytes) {
     for (const CollectiveUse& u : collectives_of(w, plan))
       if (u.work == WorkKind::reduce_gradients && u.collective == collective &&

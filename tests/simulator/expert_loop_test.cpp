@@ -17,8 +17,8 @@ namespace {
 Workload called_in_turn(int experts) {
   Workload w = pretraining(llama(1, 2048, 16, 16, 5632, 32000), 4096);
   w.model.moe = MixtureOfExperts{experts, 2, 1024, 0, false, 0, 1};
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.loops_experts = true;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.experts.loops = true;
   return w;
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("the CPU waits for the GPU in every turn of a loop of experts", "[expe
   CHECK(turns.lead + turns.device() >= turns.host);
   CHECK(t.backward_input.waited.empty());
   Workload whole = called_in_turn(8);
-  whole.framework.loops_experts = false;
+  whole.framework.experts.loops = false;
   CHECK(time_of(whole).forward.waited.size() == 1);
 }
 
@@ -79,10 +79,10 @@ TEST_CASE("Every forward pass waits in a loop of experts", "[experts]") {
 // 4,096 tokens to two experts each are 8,192 rows of 2,048 values, read and written.
 TEST_CASE("the rows that a loop takes are of the format of the experts", "[experts]") {
   Workload w = called_in_turn(8);
-  w.framework.autocast = true;
-  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  w.framework.formats.autocast = true;
+  w.framework.formats.pretrain_weights = WeightRecipe::fp32_with_half_compute;
   for (const bool stored : {false, true}) {
-    w.framework.torch_grouped_products = stored;
+    w.framework.experts.torch_grouped_products = stored;
     std::int64_t moved = 0;
     for (const Operator& op : block_graph(w, plan_of(1), {.experts = true}).operators)
       for (const Kernel& k : op.forward)
@@ -96,7 +96,7 @@ TEST_CASE("the rows that a loop takes are of the format of the experts", "[exper
 TEST_CASE("experts of a loop have gradients of their own", "[experts]") {
   Workload w = called_in_turn(8);
   const int looped = trained_tensors(block_graph(w, plan_of(1), {.experts = true}));
-  w.framework.loops_experts = false;
+  w.framework.experts.loops = false;
   CHECK(looped - trained_tensors(block_graph(w, plan_of(1), {.experts = true})) == 8 * 3 - 2);
 }
 
@@ -104,11 +104,11 @@ TEST_CASE("experts of a loop have gradients of their own", "[experts]") {
 TEST_CASE("experts of a loop are modules of their own", "[experts]") {
   const auto hooks = [](bool loops) {
     Workload w = called_in_turn(8);
-    w.framework.loops_experts = loops;
-    w.framework.sharded.reshard_after_forward = true;
-    w.framework.host_us_per_sharded_module = 0;
+    w.framework.experts.loops = loops;
+    w.framework.sharding.parameters.reshard_after_forward = true;
+    w.framework.host.us_per_sharded_module = 0;
     const Seconds without = time_of(w, 8, 3).forward.host;
-    w.framework.host_us_per_sharded_module = 100;
+    w.framework.host.us_per_sharded_module = 100;
     return (time_of(w, 8, 3).forward.host - without).value;
   };
   CHECK(hooks(true) - hooks(false) == Approx(24 * 100e-6));
@@ -126,7 +126,7 @@ TEST_CASE("ZeRO-3 fetches modules, in messages of 5e7 elements or more", "[exper
   };
   Workload w = pretraining(llama(1, 4096, 32, 32, 11008, 32000), 4096);
   const LayerParameters by_layer = parameters(w);
-  w.framework.fetch_elements = 50'000'000;
+  w.framework.sharding.fetch_elements = 50'000'000;
   const LayerParameters by_module = parameters(w);
   CHECK(by_layer.fetches == 0);
   CHECK(by_module.fetches == 3);
@@ -138,8 +138,8 @@ TEST_CASE("ZeRO-3 fetches modules, in messages of 5e7 elements or more", "[exper
 
   Workload mixture = pretraining(llama(1, 4096, 32, 8, 14336, 32000), 4096);
   mixture.model.moe = MixtureOfExperts{8, 2, 14336, 0, false, 0, 1};
-  mixture.framework.loops_experts = true;
-  mixture.framework.fetch_elements = 50'000'000;
+  mixture.framework.experts.loops = true;
+  mixture.framework.sharding.fetch_elements = 50'000'000;
   CHECK(parameters(mixture).fetches == 24);
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("ZeRO-3 fetches modules, in messages of 5e7 elements or more", "[exper
 // needed again within 1e8 elements are kept: half of 1e8 at the end of the layer.
 TEST_CASE("A recomputation gathers weights that backward gathers again", "[experts]") {
   Workload w = pretraining(llama(1, 4096, 32, 32, 11008, 32000), 4096);
-  w.framework.sharded.reshard_after_forward = true;
+  w.framework.sharding.parameters.reshard_after_forward = true;
   ParallelPlan plan = plan_of(8);
   plan.zero_stage = 3;
   const auto backward_over_forward = [&](const char* recompute) {
@@ -161,10 +161,10 @@ TEST_CASE("A recomputation gathers weights that backward gathers again", "[exper
            *block.gather_forward;
   };
   CHECK(backward_over_forward("full") == Approx(1));
-  w.framework.fetch_reuse_elements = 100'000'000;
+  w.framework.sharding.fetch_reuse_elements = 100'000'000;
   CHECK(backward_over_forward("none") == Approx(1));
   CHECK(backward_over_forward("full") == Approx(2 - 0.5e8 / 202383360));
-  w.framework.checkpoints_gather_again = true;
+  w.framework.sharding.checkpoints_gather_again = true;
   CHECK(backward_over_forward("none") == Approx(1));
   CHECK(backward_over_forward("full") == Approx(2));
 }

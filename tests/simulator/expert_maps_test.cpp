@@ -20,8 +20,8 @@ namespace {
 Workload mapped_model() {
   Workload w = pretraining(llama(1, 2048, 16, 16, 5632, 32000), 4096);
   w.model.moe = MixtureOfExperts{64, 8, 1024, 0, false, 0, 1};
-  w.framework.kernels = KernelStyle::fused;
-  w.framework.moves_rows_by_maps = true;
+  w.framework.layers.kernels = KernelStyle::fused;
+  w.framework.experts.moves_rows_by_maps = true;
   w.compute = DType::bf16;
   return w;
 }
@@ -67,7 +67,7 @@ TEST_CASE("where rows of experts go is found by kernels that compute", "[experts
   CHECK(lane_cycles(operator_of(w, "dispatch").forward) == 4096LL * 2'119'680);
   CHECK(lane_cycles(operator_of(w, "combine").forward) == 0);
   w.pads_experts = false;
-  w.framework.dispatches_once = true;
+  w.framework.experts.dispatches_once = true;
   CHECK(lane_cycles(operator_of(w, "dispatch").forward) == 0);
 }
 
@@ -77,7 +77,7 @@ TEST_CASE("rows are sorted by expert on a single rank of experts", "[experts]") 
   const std::int64_t copy = 2LL * 32'768 * 2048 * 2;
   const auto dispatched = [&] { return traffic_bytes(operator_of(w, "dispatch", 1).backward); };
   const std::int64_t sorted = dispatched();
-  w.framework.moves_rows_by_maps = false;
+  w.framework.experts.moves_rows_by_maps = false;
   CHECK(sorted - dispatched() == copy);
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("the gradient of the weights of rows is a kernel of its own", "[expert
   Workload w = mapped_model();
   const std::int64_t values = 32'768LL * 1024 * 2;
   CHECK(traffic_bytes(operator_of(w, "expert_activation").backward) == 5 * values);
-  w.framework.weighs_in_activation = true;
+  w.framework.experts.weighs_in_activation = true;
   CHECK(traffic_bytes(operator_of(w, "expert_activation").forward) == 3 * values);
   CHECK(traffic_bytes(operator_of(w, "expert_activation").backward) == 8 * values);
 }

@@ -27,7 +27,7 @@ TEST_CASE("A loss outside the model runs before the last layer is gathered", "[m
   Workload w = pretraining(llama(4, 512, 8, 8, 2048, 32000), 2048);
   const ParallelPlan plan = zero_3();
   const Bytes before = first_stage(w, plan).steady.allocated;
-  w.framework.sharded.prefetches_after_loss = true;
+  w.framework.sharding.parameters.prefetches_after_loss = true;
   const Bytes after = first_stage(w, plan).steady.allocated;
   CHECK(before - after == Bytes(2 * (4 * 512 * 512 + 3 * 512 * 2048 + 2 * 512)));
 }
@@ -38,7 +38,7 @@ TEST_CASE("An embedding that is a unit goes back to shards", "[memory_play]") {
   Workload w = pretraining(llama(4, 512, 8, 8, 1024, 32000), 2048);
   const ParallelPlan plan = zero_3();
   const Bytes root = first_stage(w, plan).steady.allocated;
-  w.framework.sharded.embedding_is_unit = true;
+  w.framework.sharding.parameters.embedding_is_unit = true;
   const Bytes less = root - first_stage(w, plan).steady.allocated;
   CHECK(less >= Bytes(2 * 32000 * 512));
   CHECK(less < Bytes(2 * 32000 * 512 + (2 << 20)));
@@ -50,9 +50,9 @@ TEST_CASE("DeepSpeed lets an embedding go that is not wanted soon", "[memory_pla
   Workload w = pretraining(llama(4, 512, 8, 8, 1024, 32000), 64);
   ParallelPlan plan = zero_3();
   CHECK_FALSE(embedding_gathers(w, plan).goes);
-  w.framework.fetch_reuse_elements = 55'000'000;
+  w.framework.sharding.fetch_reuse_elements = 55'000'000;
   CHECK_FALSE(embedding_gathers(w, plan).goes);
-  w.framework.fetch_reuse_elements = 53'000'000;
+  w.framework.sharding.fetch_reuse_elements = 53'000'000;
   CHECK(embedding_gathers(w, plan).goes);
   CHECK(embedding_gathers(w, plan).again);
   w.method = Method::lora;
@@ -71,12 +71,12 @@ TEST_CASE("DeepSpeed lets an embedding go that is not wanted soon", "[memory_pla
 // where blocks run again 36,702,720 and 44,570,112.
 TEST_CASE("DeepSpeed keeps the last layers gathered from forward to backward", "[memory_play]") {
   Workload w = pretraining(llama(4, 512, 8, 8, 1024, 32000), 64);
-  w.framework.sharded.reshard_after_forward = true;
+  w.framework.sharding.parameters.reshard_after_forward = true;
   ParallelPlan plan = zero_3();
   const auto kept = [&](const char* recompute, std::int64_t live, std::int64_t reuse) {
     plan.recompute = recompute;
-    w.framework.sharded.live_parameters = Bytes(live);
-    w.framework.fetch_reuse_elements = reuse;
+    w.framework.sharding.parameters.live_parameters = Bytes(live);
+    w.framework.sharding.fetch_reuse_elements = reuse;
     const ModelPartition partition =
         partition_model(w, plan, *find_pipeline_schedule("1f1b"), *recompute_policy(recompute));
     return layers_kept_gathered(w, plan, partition.stages[0][0].layers);
@@ -112,11 +112,11 @@ TEST_CASE("DeepSpeed keeps the last layers gathered from forward to backward", "
 TEST_CASE("DeepSpeed fetches a table beyond its limit of what is gathered", "[memory_play]") {
   Workload w = pretraining(llama(8, 512, 8, 8, 1024, 32000), 8);
   w.method = Method::lora;
-  w.framework.fetch_reuse_elements = 0;
+  w.framework.sharding.fetch_reuse_elements = 0;
   ParallelPlan plan = zero_3();
   plan.recompute = "full";
   const auto allocated = [&](std::int64_t live) {
-    w.framework.sharded.live_parameters = Bytes(live);
+    w.framework.sharding.parameters.live_parameters = Bytes(live);
     return first_stage(w, plan).steady.allocated.value;
   };
   const std::int64_t more = allocated(20'000'000) - allocated(1);
@@ -130,13 +130,13 @@ TEST_CASE("DeepSpeed fetches a table beyond its limit of what is gathered", "[me
 TEST_CASE("What DeepSpeed gathers beside the passes stays with its stream", "[memory_play]") {
   Workload w = pretraining(llama(8, 512, 8, 8, 4096, 32000), 2048);
   w.method = Method::lora;
-  w.framework.fetch_reuse_elements = 0;
-  w.framework.expandable_segments = true;
-  w.framework.sharded.live_parameters = Bytes(100'000'000);
+  w.framework.sharding.fetch_reuse_elements = 0;
+  w.framework.process.expandable_segments = true;
+  w.framework.sharding.parameters.live_parameters = Bytes(100'000'000);
   ParallelPlan plan = zero_3();
   plan.recompute = "full";
   const StageMemory apart = first_stage(w, plan);
-  w.framework.overlap_reduce_at_stage_3 = false;
+  w.framework.gradients.overlap_reduce_at_stage_3 = false;
   const StageMemory one = first_stage(w, plan);
   CHECK(apart.steady.allocated == one.steady.allocated);
   const std::int64_t more = (apart.steady.reserved - one.steady.reserved).value;
@@ -149,10 +149,10 @@ TEST_CASE("What DeepSpeed gathers beside the passes stays with its stream", "[me
 // gradients go into one such copy when nothing is gathered any more: 12 B in place of 8.
 TEST_CASE("A root that holds both ends reduces them together", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 1024, 32000), 64);
-  w.framework.reduce_dtype = DType::fp32;
+  w.framework.gradients.reduce_dtype = DType::fp32;
   const ParallelPlan plan = zero_3();
   const StageMemory apart = first_stage(w, plan);
-  w.framework.sharded.root_holds_ends = true;
+  w.framework.sharding.parameters.root_holds_ends = true;
   const StageMemory root = first_stage(w, plan);
   CHECK(gib(root.steady.allocated - apart.steady.allocated) ==
         Approx(gib(Bytes(4 * 32000 * 512))).epsilon(0.1));
@@ -163,9 +163,9 @@ TEST_CASE("An embedding that is a unit is in the root where it is tied", "[memor
   const auto allocated = [](bool tied, bool root, bool unit) {
     Workload w = pretraining(llama(2, 512, 8, 8, 1024, 32000), 64);
     w.model.tied_embeddings = tied;
-    w.framework.reduce_dtype = DType::fp32;
-    w.framework.sharded.root_holds_ends = root;
-    w.framework.sharded.embedding_is_unit = unit;
+    w.framework.gradients.reduce_dtype = DType::fp32;
+    w.framework.sharding.parameters.root_holds_ends = root;
+    w.framework.sharding.parameters.embedding_is_unit = unit;
     return first_stage(w, zero_3()).steady.allocated.value;
   };
   CHECK(allocated(false, true, true) == allocated(false, false, true));
@@ -181,11 +181,11 @@ TEST_CASE("An embedding that is a unit is in the root where it is tied", "[memor
 TEST_CASE("What a unit is gathered into stays with the stream of the gathers", "[memory_play]") {
   Workload w = pretraining(llama(8, 512, 8, 8, 1024, 32000), 2048);
   w.method = Method::lora;
-  w.framework.sharded.root_holds_ends = true;
-  w.framework.expandable_segments = true;
+  w.framework.sharding.parameters.root_holds_ends = true;
+  w.framework.process.expandable_segments = true;
   const ParallelPlan plan = zero_3();
   const StageMemory in_place = first_stage(w, plan);
-  w.framework.sharded.copy_out = true;
+  w.framework.sharding.parameters.copy_out = true;
   const StageMemory copied = first_stage(w, plan);
   const double unit = gib(Bytes(2 * 2 * 32000 * 512));
   const double block = gib(Bytes(2 * (4 * 512 * 512 + 3 * 512 * 1024 + 2 * 512)));
@@ -199,11 +199,11 @@ TEST_CASE("What a unit is gathered into stays with the stream of the gathers", "
 TEST_CASE("FSDP2 on one rank copies fp32 weights to 16 bits unit by unit", "[memory_play]") {
   Workload w = pretraining(llama(8, 512, 8, 8, 1024, 32000), 2048);
   w.method = Method::lora;
-  w.framework.frozen_dtype = DType::fp32;
-  w.framework.adapter_dtype = DType::bf16;
-  w.framework.sharded.root_holds_ends = w.framework.sharded.copy_out = true;
+  w.framework.formats.frozen_dtype = DType::fp32;
+  w.framework.adapters.dtype = DType::bf16;
+  w.framework.sharding.parameters.root_holds_ends = w.framework.sharding.parameters.copy_out = true;
   const StageMemory plain = first_stage(w, plan_of(1));
-  w.framework.wraps_one_rank = true;
+  w.framework.sharding.wraps_one_rank = true;
   const StageMemory wrapped = first_stage(w, plan_of(1));
   const double unit = gib(Bytes(2 * 2 * 32000 * 512));
   const double block = gib(Bytes(2 * (4 * 512 * 512 + 3 * 512 * 1024 + 2 * 512)));
@@ -219,14 +219,14 @@ TEST_CASE("FSDP's stage 2 keeps what it has gathered until backward", "[memory_p
   ParallelPlan plan = plan_of(2);
   plan.zero_stage = 2;
   const StageMemory whole = first_stage(w, plan);
-  w.framework.stage_2_gathers = true;
+  w.framework.sharding.stage_2_gathers = true;
   const StageMemory gathered = first_stage(w, plan);
   CHECK(whole.state.weights == 2 * gathered.state.weights);
   CHECK(gib(whole.loaded - gathered.loaded) ==  // but for what blocks are rounded up to
         Approx(gib(Bytes(gathered.state.weights))).epsilon(0.02));
   plan.zero_stage = 3;
   const StageMemory resharded = first_stage(w, plan);
-  w.framework.sharded.reshard_after_forward = false;
+  w.framework.sharding.parameters.reshard_after_forward = false;
   const StageMemory kept = first_stage(w, plan);
   CHECK(gathered.steady.allocated == kept.steady.allocated);
   CHECK(gathered.steady.allocated > resharded.steady.allocated);

@@ -17,16 +17,16 @@ constexpr std::int64_t stream = 128 * 512;  // tokens x hidden
 
 Workload layer_of(KernelStyle style) {
   Workload w = pretraining(llama(1, 512, 8, 8, 1408, 1000), 128);
-  w.framework.kernels = style;
-  w.framework.pretrain_weights = WeightRecipe::pure_half;
-  w.framework.gradient_life = GradientLife::per_step;
+  w.framework.layers.kernels = style;
+  w.framework.formats.pretrain_weights = WeightRecipe::pure_half;
+  w.framework.gradients.life = GradientLife::per_step;
   return w;
 }
 
 Workload autocast_layer() {
   Workload w = layer_of(KernelStyle::eager);
-  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
-  w.framework.autocast = true;
+  w.framework.formats.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  w.framework.formats.autocast = true;
   return w;
 }
 
@@ -86,20 +86,20 @@ TEST_CASE("gradients of one tensor are added up, one after the other", "[gradien
 TEST_CASE("A 16-bit gradient goes into a wider one by as many kernels as its life asks",
           "[gradient_sums]") {
   Workload w = layer_of(KernelStyle::fused);
-  w.framework.gradient_life = GradientLife::persistent;
-  w.framework.gradient_dtype = DType::fp32;
-  w.framework.gradient_fusion = false;
-  w.framework.gradient_copy_while_accumulating = true;
+  w.framework.gradients.life = GradientLife::persistent;
+  w.framework.gradients.dtype = DType::fp32;
+  w.framework.gradients.fusion = false;
+  w.framework.gradients.copy_while_accumulating = true;
   constexpr std::int64_t weights = 512 * 512;  // of the output projection
   const auto kept = [&](GradientCopyLife life) {
-    w.framework.gradient_copy_life = life;
+    w.framework.gradients.copy_life = life;
     return beside_products(of(block_graph(w, plan_of(1), {}), "o").backward_weight);
   };
   CHECK(kept(GradientCopyLife::layer) == BesideProducts{10 * weights, 1});
   CHECK(kept(GradientCopyLife::microbatch) == BesideProducts{10 * weights, 1});
   CHECK(kept(GradientCopyLife::next_backward) == BesideProducts{18 * weights, 2});
   CHECK(kept(GradientCopyLife::run) == BesideProducts{26 * weights, 4});
-  w.framework.gradient_life = GradientLife::per_step;  // fp16: no wider buffer
+  w.framework.gradients.life = GradientLife::per_step;  // fp16: no wider buffer
   CHECK(kept(GradientCopyLife::run) == BesideProducts{0, 0});
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("who adds gradients up by kernels of their own", "[gradient_sums]") {
   Workload fused = layer_of(KernelStyle::fused);
   CHECK(beside_products(of(block_graph(fused, plan_of(1), {}), "q").backward) ==
         BesideProducts{0, 0});
-  fused.framework.runs_transformers = true;
+  fused.framework.layers.runs_transformers = true;
   CHECK(beside_products(of(block_graph(fused, plan_of(1), {}), "q").backward) ==
         BesideProducts{6 * stream, 1});
 }
@@ -129,7 +129,7 @@ TEST_CASE("fused modules add to the residual stream by kernels of its own", "[gr
   REQUIRE(last != nullptr);
   CHECK(last->moved == Bytes(6 * stream));
   CHECK(last->looped);
-  w.framework.norms_add_residual = true;
+  w.framework.layers.norms_add_residual = true;
   const LayerGraph by_norm = block_graph(w, plan_of(1), {});
   CHECK(beside_products(of(by_norm, "residual_add").forward) == BesideProducts{4 * stream, 0});
   CHECK(of(by_norm, "mlp_norm").backward.size() + 1 == of(g, "mlp_norm").backward.size());
@@ -143,7 +143,7 @@ TEST_CASE("Megatron Core cuts one projection up and joins its gradients", "[grad
     return beside_products(of(block_graph(w, plan_of(1), {}), "v").*pass);
   };
   CHECK(cut(&Operator::backward) == BesideProducts{0, 0});
-  w.framework.sequence_first = true;
+  w.framework.layers.sequence_first = true;
   CHECK(cut(&Operator::forward) == BesideProducts{0, 0});
   CHECK(cut(&Operator::backward) == BesideProducts{12 * stream, 1});
   w.model.kv_heads = 2;
@@ -170,7 +170,7 @@ TEST_CASE("autocast copies weights, their gradients and the stream's", "[gradien
 // One projection is one launch, whatever is told apart of it.
 TEST_CASE("what is one projection in the model's class is launched once", "[gradient_sums]") {
   Workload w = autocast_layer();
-  w.framework.runs_transformers = true;
+  w.framework.layers.runs_transformers = true;
   w.model.code.fused_qkv = true;
   const LayerGraph g = block_graph(w, plan_of(1), {});
   const auto joined = [&](std::string_view name) {
@@ -187,9 +187,9 @@ TEST_CASE("what is one projection in the model's class is launched once", "[grad
 // microbatch, stage 1 in the last one of the step.
 TEST_CASE("hooks of ZeRO-1 and 2 cost the CPU something for each gradient", "[gradient_sums]") {
   Workload w = layer_of(KernelStyle::eager);
-  w.framework.host_us_per_gradient = 50;
-  w.framework.host_us_per_gradient_stage_2 = 80;
-  w.framework.reduces_every_microbatch = true;
+  w.framework.host.us_per_gradient = 50;
+  w.framework.host.us_per_gradient_stage_2 = 80;
+  w.framework.gradients.reduces_every_microbatch = true;
   ParallelPlan plan = plan_of(2);
   plan.microbatches = 4;
   const Cluster cluster = parse_gpus(known_facts().catalog, "2xA100-SXM-80GB")->front();
@@ -213,12 +213,12 @@ TEST_CASE("hooks of ZeRO-1 and 2 cost the CPU something for each gradient", "[gr
 // written twice, by two kernels for each of nine tensors, in one of two microbatches.
 TEST_CASE("DDP's buckets cost a copy there and back", "[gradient_sums]") {
   Workload w = layer_of(KernelStyle::eager);
-  w.framework.reduce_dtype = DType::fp32;
+  w.framework.gradients.reduce_dtype = DType::fp32;
   ParallelPlan plan = plan_of(2);
   plan.microbatches = 2;
   const Cluster cluster = parse_gpus(known_facts().catalog, "2xA100-SXM-80GB")->front();
   const auto weights = [&](bool copies) {
-    w.framework.bucket_copies_gradients = copies;
+    w.framework.gradients.bucket_copies = copies;
     return first_block(w, plan, cluster).time.backward_weight;
   };
   const KernelModel kernels(cluster.groups.front().gpu, known_facts().profile);
@@ -234,14 +234,14 @@ TEST_CASE("DDP's buckets cost a copy there and back", "[gradient_sums]") {
 // they are reduced. Megatron-FSDP whose products do not add copies gradients only (2 + 4).
 TEST_CASE("units of FSDP are copied where they are computed and reduced", "[gradient_sums]") {
   Workload w = layer_of(KernelStyle::eager);
-  w.framework.reduce_dtype = DType::fp32;
-  w.framework.reduces_every_microbatch = true;
+  w.framework.gradients.reduce_dtype = DType::fp32;
+  w.framework.gradients.reduces_every_microbatch = true;
   ParallelPlan plan = plan_of(2);
   plan.zero_stage = 3;
   const Cluster cluster = parse_gpus(known_facts().catalog, "2xA100-SXM-80GB")->front();
   const auto block = [&](bool copies, bool joins) {
-    w.framework.sharded.copy_out = copies;
-    w.framework.sharded.joins_gradients = joins;
+    w.framework.sharding.parameters.copy_out = copies;
+    w.framework.sharding.parameters.joins_gradients = joins;
     return first_block(w, plan, cluster);
   };
   const KernelModel kernels(cluster.groups.front().gpu, known_facts().profile);
@@ -256,9 +256,9 @@ TEST_CASE("units of FSDP are copied where they are computed and reduced", "[grad
   CHECK(more(copied, &LayerTime::forward) == Approx(moved(4)));
   CHECK(more(copied, &LayerTime::backward_weight) == Approx(moved(4) + moved(6)));
   CHECK(copied.reduce->value == Approx(plain.reduce->value));
-  w.framework.sharded.copies_gradients = true;
+  w.framework.sharding.parameters.copies_gradients = true;
   const LayerSchedule gradients = block(false, false);
-  w.framework.sharded.copies_gradients = false;
+  w.framework.sharding.parameters.copies_gradients = false;
   CHECK(more(gradients, &LayerTime::forward) == Approx(0));
   CHECK(more(gradients, &LayerTime::backward_weight) == Approx(moved(6)));
   CHECK(more(joined, &LayerTime::forward) == Approx(0).margin(1e-12));

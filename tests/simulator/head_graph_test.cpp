@@ -15,15 +15,15 @@ namespace {
 // 128 tokens and a vocabulary of 1,000.
 Workload with_dense_loss() {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
-  w.framework.loss = LossKind::dense;
+  w.framework.loss.kind = LossKind::dense;
   return w;
 }
 
 Workload with_loss_in_two_slices() {
   Workload w = with_dense_loss();
   w.method = Method::lora;
-  w.framework.loss = LossKind::chunked;
-  w.framework.loss_chunks = 2;
+  w.framework.loss.kind = LossKind::chunked;
+  w.framework.loss.chunks = 2;
   return w;
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("tensor parallelism may leave tables whole", "[layer_graph]") {
         std::pair{std::int64_t{512 * 500 + 512}, std::int64_t{128 * 500 * 2}});
   CHECK(embedding_graph(w, plan_of(1, 2)).parameters.base() == 512 * 500);
   CHECK(exchanges(embedding_graph(w, plan_of(1, 2))) > 0);
-  w.framework.whole_tables = true;
+  w.framework.parallel.whole_tables = true;
   CHECK(table_and_logits() ==
         std::pair{std::int64_t{512 * 1000 + 512}, std::int64_t{128 * 1000 * 2}});
   CHECK(embedding_graph(w, plan_of(1, 2)).parameters.base() == 512 * 1000);
@@ -66,9 +66,9 @@ TEST_CASE("tensor parallelism may leave tables whole", "[layer_graph]") {
 // behind that of log-softmax.
 TEST_CASE("a z-loss reads all logits again and keeps them", "[layer_graph]") {
   Workload w = with_dense_loss();
-  w.framework.kernels = KernelStyle::eager;
+  w.framework.layers.kernels = KernelStyle::eager;
   const LayerGraph plain = head_graph(w, plan_of(1), false);
-  w.framework.z_loss = true;
+  w.framework.loss.z_loss = true;
   const LayerGraph more = head_graph(w, plan_of(1), false);
   CHECK(kept_bytes(more) - kept_bytes(plain) == 128 * 1000 * 4);
   for (const Operator& op : more.operators) {
@@ -121,9 +121,9 @@ TEST_CASE("a soft cap keeps one more copy of the logits", "[layer_graph]") {
 // Log-probabilities of 2 bytes each, and the 16-bit logits that the loop has a name for.
 TEST_CASE("a loop that keeps 16-bit logits", "[layer_graph]") {
   Workload w = with_dense_loss();
-  w.framework.loss_upcasts = false;
+  w.framework.loss.upcasts = false;
   const std::int64_t plain = kept_bytes(head_graph(w, plan_of(1), false));
-  w.framework.output_holds_logits = true;
+  w.framework.loss.output_holds_logits = true;
   CHECK(kept_bytes(head_graph(w, plan_of(1), false)) - plain == 128 * 1000 * 2);
 }
 
@@ -131,9 +131,9 @@ TEST_CASE("a loop that keeps 16-bit logits", "[layer_graph]") {
 // negative log-likelihood reads, where logits that are widened first leave 4 alone.
 TEST_CASE("cross-entropy under autocast takes its log-softmax in 16 bits", "[layer_graph]") {
   Workload w = with_dense_loss();
-  w.framework.autocast = true;
+  w.framework.formats.autocast = true;
   const std::int64_t widened_first = kept_bytes(head_graph(w, plan_of(1), false));
-  w.framework.loss_under_autocast = true;
+  w.framework.loss.under_autocast = true;
   CHECK(kept_bytes(head_graph(w, plan_of(1), false)) - widened_first == 128 * 1000 * (6 - 4));
 }
 
@@ -147,7 +147,7 @@ TEST_CASE("a loss of slices of whole logits has no whole gradient twice", "[laye
     return std::int64_t{-1};
   };
   CHECK(gradient() == 128 * 1000 * 4);
-  w.framework.loss_takes_slices = true;
+  w.framework.loss.takes_slices = true;
   CHECK(gradient() == 0);
 }
 
@@ -176,17 +176,17 @@ TEST_CASE("16-bit logits are gone where the model returns fp32 ones", "[layer_gr
     }
     return peak / (128 * 1000);
   };
-  w.framework.loss_fp32_temporaries = 1;
+  w.framework.loss.fp32_temporaries = 1;
   CHECK(bytes_per_logit() == 10);
-  w.framework.loss_fp32_temporaries = 2;
+  w.framework.loss.fp32_temporaries = 2;
   CHECK(bytes_per_logit() == 14);
-  w.framework.loss_slice_tokens = 32;  // of a quarter of the tokens: 2 + 4 + 8 / 4
+  w.framework.loss.slice_tokens = 32;  // of a quarter of the tokens: 2 + 4 + 8 / 4
   CHECK(bytes_per_logit() == 8);
-  w.framework.loss_slice_tokens.reset();
-  w.framework.loss_fp32_temporaries = 1;
+  w.framework.loss.slice_tokens.reset();
+  w.framework.loss.fp32_temporaries = 1;
   const std::int64_t saved = kept_bytes(head_graph(w, plan_of(1), false));
-  w.framework.loss_fp32_temporaries = 0;
-  w.framework.returns_fp32_logits = true;
+  w.framework.loss.fp32_temporaries = 0;
+  w.framework.loss.returns_fp32_logits = true;
   CHECK(bytes_per_logit() == 8);
   CHECK(kept_bytes(head_graph(w, plan_of(1), false)) == saved);
 }
@@ -201,12 +201,12 @@ TEST_CASE("gradients of slices are written into zeros as wide as the logits", "[
     return std::int64_t{-1};
   };
   CHECK(zeros() == 0);
-  w.framework.loss_slice_tokens = 32;
+  w.framework.loss.slice_tokens = 32;
   CHECK(zeros() == 2 * 128 * 1000);
-  w.framework.returns_fp32_logits = true;
+  w.framework.loss.returns_fp32_logits = true;
   CHECK(zeros() == 4 * 128 * 1000);
-  w.framework.returns_fp32_logits = false;
-  w.framework.pretrain_weights = WeightRecipe::fp32;
+  w.framework.loss.returns_fp32_logits = false;
+  w.framework.formats.pretrain_weights = WeightRecipe::fp32;
   w.compute = DType::fp32;
   CHECK(zeros() == 4 * 128 * 1000);
 }
@@ -221,14 +221,14 @@ TEST_CASE("a compiled loss makes gradients slice by slice", "[layer_graph]") {
       if (op.name == "vocab_parallel_cross_entropy") return op;
     return Operator{};
   };
-  w.framework.compiles_loss_alone = true;
+  w.framework.loss.compiled_alone = true;
   CHECK(loss(plan_of(1)).backward_temporary.value == 6 * 128 * 1000);
-  w.framework.loss_slice_tokens = 32;
+  w.framework.loss.slice_tokens = 32;
   CHECK(loss(plan_of(1)).backward_temporary.value == 6 * 32 * 1000 + 2 * 128 * 1000);
   ParallelPlan parted = plan_of(1);
   parted.context = 2;
   CHECK(loss(parted).forward_temporary.value == 0);
-  w.framework.joins_context_logits = true;
+  w.framework.loss.joins_context_logits = true;
   CHECK(loss(plan_of(1)).forward_temporary.value == 0);
   CHECK(loss(parted).forward_temporary.value == 4 * 64 * 1000);
 }
@@ -238,7 +238,7 @@ TEST_CASE("a compiled loss makes gradients slice by slice", "[layer_graph]") {
 // 4 + 2 + 9 values of a logit, by 4 + 4 + 3 kernels.
 TEST_CASE("gradients of slices are added up as long as the logits", "[layer_graph]") {
   Workload w = with_dense_loss();
-  w.framework.loss = LossKind::vocab_parallel;
+  w.framework.loss.kind = LossKind::vocab_parallel;
   const auto backward = [&] {
     std::pair<std::int64_t, int> sum;
     for (const Operator& op : head_graph(w, plan_of(1), false).operators)
@@ -248,7 +248,7 @@ TEST_CASE("gradients of slices are added up as long as the logits", "[layer_grap
     return sum;
   };
   const auto whole = backward();
-  w.framework.loss_slice_tokens = 32;
+  w.framework.loss.slice_tokens = 32;
   const auto sliced = backward();
   CHECK(sliced.first - whole.first == 15 * 2 * 128 * 1000);
   CHECK(sliced.second - whole.second == 11);
@@ -260,7 +260,7 @@ TEST_CASE("gradients of slices are added up as long as the logits", "[layer_grap
 // added (2 + 4 read, 2 written): 14 per element.
 TEST_CASE("a fused head moves each slice's logits three times", "[layer_graph]") {
   Workload w = with_dense_loss();
-  w.framework.loss = LossKind::fused_linear;
+  w.framework.loss.kind = LossKind::fused_linear;
   const auto moved = [&] {
     std::vector<std::int64_t> bytes;
     const LayerGraph graph = head_graph(w, plan_of(1), false);
@@ -270,7 +270,7 @@ TEST_CASE("a fused head moves each slice's logits three times", "[layer_graph]")
   };
   const std::int64_t logits = 64 * 1000 * 6, added = 1000 * 512 * 2, apart = 1000 * 512 * 14;
   CHECK(moved() == std::vector<std::int64_t>{logits, added, logits, added});
-  w.framework.adds_head_slices_apart = true;
+  w.framework.loss.adds_head_slices_apart = true;
   CHECK(moved() == std::vector<std::int64_t>{logits, apart, logits, apart});
   w.method = Method::lora;  // a frozen head has no gradient
   CHECK(moved() == std::vector<std::int64_t>{logits, logits});
@@ -282,8 +282,8 @@ TEST_CASE("a fused head moves each slice's logits three times", "[layer_graph]")
 // is compiled reads twice, and reads and writes, 2 each.
 TEST_CASE("a loss in slices moves what it does of whole logits", "[layer_graph]") {
   Workload w = with_dense_loss();
-  w.framework.loss = LossKind::chunked;
-  w.framework.loss_chunks = 2;
+  w.framework.loss.kind = LossKind::chunked;
+  w.framework.loss.chunks = 2;
   const auto of_each = [&] {
     std::vector<std::int64_t> bytes;
     const LayerGraph graph = head_graph(w, plan_of(1), false);
@@ -293,16 +293,16 @@ TEST_CASE("a loss in slices moves what it does of whole logits", "[layer_graph]"
     return bytes;
   };
   CHECK(of_each() == std::vector<std::int64_t>{6, 8, 26, 6, 8, 26});
-  w.framework.loss_recomputes_slices = true;
+  w.framework.loss.recomputes_slices = true;
   CHECK(of_each() == std::vector<std::int64_t>{6, 8, 6, 8, 26, 6, 8, 6, 8, 26});
-  w.framework.loss_slice_moved_bytes = 126;  // by a loss of its own
+  w.framework.loss.slice_moved_bytes = 126;  // by a loss of its own
   CHECK(of_each() == std::vector<std::int64_t>{126, 126});
-  w.framework.loss_recomputes_slices = false;
-  w.framework.loss_slice_logit_bytes = 2;  // in place
+  w.framework.loss.recomputes_slices = false;
+  w.framework.loss.slice_logit_bytes = 2;  // in place
   CHECK(of_each() == std::vector<std::int64_t>{6, 6});
-  w.framework.loss_slice_logit_bytes.reset();
-  w.framework.compiles_loss = true;
-  w.framework.kernels = KernelStyle::compiled;
+  w.framework.loss.slice_logit_bytes.reset();
+  w.framework.loss.compiled = true;
+  w.framework.layers.kernels = KernelStyle::compiled;
   CHECK(of_each() == std::vector<std::int64_t>{4, 4, 4, 4});
 }
 
@@ -312,7 +312,7 @@ TEST_CASE("a loss in slices moves what it does of whole logits", "[layer_graph]"
 // frozen head has neither.
 TEST_CASE("a fused head holds its gradient while it runs", "[layer_graph]") {
   Workload w = with_dense_loss();
-  w.framework.loss = LossKind::fused_linear;
+  w.framework.loss.kind = LossKind::fused_linear;
   const auto held = [&] {
     const LayerGraph graph = head_graph(w, plan_of(1), false);
     const Operator& op = graph.operators.back();
@@ -323,12 +323,12 @@ TEST_CASE("a fused head holds its gradient while it runs", "[layer_graph]") {
   };
   const std::int64_t logits = 64 * 1000, head = 1000 * 512;
   CHECK(held() == std::vector<std::int64_t>{4 * logits, 2 * head});
-  w.framework.loss_slice_tokens = 32;  // of a chunked loss, which is another
+  w.framework.loss.slice_tokens = 32;  // of a chunked loss, which is another
   CHECK(held() == std::vector<std::int64_t>{4 * logits, 2 * head});
-  w.framework.fused_loss_slice_tokens = 32;  // half as many at a time
+  w.framework.loss.fused_slice_tokens = 32;  // half as many at a time
   CHECK(held() == std::vector<std::int64_t>{2 * logits, 2 * head});
-  w.framework.fused_loss_slice_tokens.reset();
-  w.framework.adds_head_slices_apart = true;
+  w.framework.loss.fused_slice_tokens.reset();
+  w.framework.loss.adds_head_slices_apart = true;
   CHECK(held() == std::vector<std::int64_t>{2 * logits, 4 * head, 2 * head, 2 * head});
   w.method = Method::lora;
   CHECK(held() == std::vector<std::int64_t>{4 * logits});
@@ -340,29 +340,29 @@ TEST_CASE("a fused head holds its gradient while it runs", "[layer_graph]") {
 // are made twice, with 12 B read and written of each element.
 TEST_CASE("a slice's product of a copy of the head", "[layer_graph]") {
   Workload w = with_loss_in_two_slices();
-  w.framework.autocast = true;
-  w.framework.loss_slice_logit_bytes = 16;
+  w.framework.formats.autocast = true;
+  w.framework.loss.slice_logit_bytes = 16;
   const auto last = [&] { return head_graph(w, plan_of(1), false).operators.back(); };
   CHECK(last().forward_temporary.value == 64 * 1000 * 16);
   const std::size_t kernels = last().forward.size();
-  w.framework.loss_copies_head = true;
+  w.framework.loss.copies_head = true;
   CHECK(last().forward_temporary.value == 1000 * 512 * 6 + 64 * 1000 * 2);
-  w.framework.loss_slice_logit_bytes = 64;
+  w.framework.loss.slice_logit_bytes = 64;
   CHECK(last().forward_temporary.value == 1000 * 512 * 2 + 64 * 1000 * 64);
-  w.framework.autocast = false;  // the fp32 copy itself is kept
+  w.framework.formats.autocast = false;  // the fp32 copy itself is kept
   CHECK(last().forward_temporary.value == 1000 * 512 * 4 + 64 * 1000 * 64);
   CHECK(last().forward.size() == kernels);  // a copy per slice, and no cast of its logits
-  w.framework.loss_recomputes_slices = true;
+  w.framework.loss.recomputes_slices = true;
   CHECK(last().forward.size() == kernels + 2 * 3);  // copy, product and softmax once more
-  w.framework.autocast = true;
+  w.framework.formats.autocast = true;
   std::int64_t moved = 0;
   const Operator copied = last();
   for (const Kernel& work : copied.forward)
     if (const auto* m = std::get_if<MemoryWork>(&work)) moved += m->moved.value;
   CHECK(moved == 2 * (64 * 1000 * (2 * (6 + 8) + 26) + 2 * 1000 * 512 * 12));
   // A head in fp32 has no fp32 copy, and autocast's is its only one.
-  w.framework.frozen_dtype = DType::fp32;
-  w.framework.loss_slice_logit_bytes = 1;
+  w.framework.formats.frozen_dtype = DType::fp32;
+  w.framework.loss.slice_logit_bytes = 1;
   CHECK(last().forward_temporary.value == 1000 * 512 * 2 + 64 * 1000 * 2);
   // Without autocast the product is an fp32 one, twice as the slice is checkpointed.
   const auto wide = [&] {
@@ -373,7 +373,7 @@ TEST_CASE("a slice's product of a copy of the head", "[layer_graph]") {
     });
   };
   CHECK(wide() == 0);
-  w.framework.autocast = false;
+  w.framework.formats.autocast = false;
   CHECK(wide() == 2 * 3);  // of each of two slices: forward twice, and the hidden states' gradient
 }
 
@@ -381,7 +381,7 @@ TEST_CASE("a slice's product of a copy of the head", "[layer_graph]") {
 // fp32 gradients, 8 B, for a moment.
 TEST_CASE("slices that wait for the last one keep their softmax", "[layer_graph]") {
   Workload w = with_loss_in_two_slices();
-  w.framework.loss_keeps_slices = true;
+  w.framework.loss.keeps_slices = true;
   const auto kept = [&](std::int64_t live) {
     const LayerGraph graph = head_graph(w, plan_of(1), false);
     const Operator& op = graph.operators.back();
@@ -396,12 +396,12 @@ TEST_CASE("slices that wait for the last one keep their softmax", "[layer_graph]
   };
   CHECK(kept(8) == 4 * 128 * 1000);
   // An fp32 head that is frozen is copied to 16 bits for each slice; the layer's own copy is one.
-  w.framework.autocast = true;
-  w.framework.frozen_dtype = DType::fp32;
+  w.framework.formats.autocast = true;
+  w.framework.formats.frozen_dtype = DType::fp32;
   CHECK(kept(8) == 4 * 128 * 1000 + 2 * 1000 * 512);
   // A compiled loss reads 16-bit logits again, 2 B, and makes their gradient of them, 2 B.
-  w.framework.autocast = false;
-  w.framework.compiles_loss_alone = true;
+  w.framework.formats.autocast = false;
+  w.framework.loss.compiled_alone = true;
   CHECK(kept(2) == 2 * 128 * 1000);
 }
 
@@ -411,17 +411,17 @@ TEST_CASE("slices that wait for the last one keep their softmax", "[layer_graph]
 // stand beside a slice's fp32 copy.
 TEST_CASE("the head's gradient is summed up beside slices that wait", "[layer_graph]") {
   Workload w = with_dense_loss();
-  w.framework.loss = LossKind::chunked;
-  w.framework.loss_chunks = 2;
-  w.framework.loss_keeps_slices = true;
+  w.framework.loss.kind = LossKind::chunked;
+  w.framework.loss.chunks = 2;
+  w.framework.loss.keeps_slices = true;
   const auto last = [&] { return head_graph(w, plan_of(1), false).operators.back(); };
   CHECK(last().backward_temporary.value == 2 * 2 * 1000 * 512 + 2 * 64 * 1000 - 2 * 4 * 64 * 1000);
   CHECK(last().forward_temporary.value == 8 * 64 * 1000);
-  w.framework.loss_makes_slices_first = true;
+  w.framework.loss.makes_slices_first = true;
   CHECK(last().forward_temporary.value == 4 * 64 * 1000 + 2 * 128 * 1000);
   w = with_loss_in_two_slices();
   CHECK(last().backward_temporary.value == 0);
-  w.framework.loss_keeps_slices = true;
+  w.framework.loss.keeps_slices = true;
   CHECK(last().backward_temporary.value == 4 * 64 * 1000);
 }
 
@@ -430,9 +430,9 @@ TEST_CASE("the head's gradient is summed up beside slices that wait", "[layer_gr
 // slice's 16-bit logits, more than 14 B of each.
 TEST_CASE("slices that go back at once sum the head's gradient", "[layer_graph]") {
   Workload w = with_dense_loss();
-  w.framework.loss = LossKind::chunked;
-  w.framework.loss_chunks = 2;
-  w.framework.reduce_dtype = DType::fp32;
+  w.framework.loss.kind = LossKind::chunked;
+  w.framework.loss.chunks = 2;
+  w.framework.gradients.reduce_dtype = DType::fp32;
   const auto summed = [&](int zero) {
     ParallelPlan plan = plan_of(2);
     plan.zero_stage = zero;
@@ -442,7 +442,7 @@ TEST_CASE("slices that go back at once sum the head's gradient", "[layer_graph]"
     return bytes;
   };
   CHECK(summed(3) == 0);
-  w.framework.slices_go_back = true;
+  w.framework.loss.slices_go_back = true;
   CHECK(summed(3) == 1000 * 512 * 4);
   CHECK(summed(0) == 1000 * 512 * 2);
   const auto beside = [&](int zero) {
@@ -461,8 +461,8 @@ TEST_CASE("slices that go back at once sum the head's gradient", "[layer_graph]"
 // each gradient as ceil(0.6 x 128) = 77 rows of it, or ceil(3.27 x 128) = 419 with every block.
 TEST_CASE("a cut head keeps no logits and multiplies them twice", "[layer_graph]") {
   Workload w = with_dense_loss();
-  w.framework.loss = LossKind::cut;
-  w.framework.cut_gradient_share = 0.6;
+  w.framework.loss.kind = LossKind::cut;
+  w.framework.loss.cut_gradient_share = 0.6;
   const Operator head = head_graph(w, plan_of(1), false).operators.back();
   const double per_row = 2.0 * 1000 * 512;
   CHECK(matmul_flops(head.forward) == 128 * per_row);
@@ -472,7 +472,7 @@ TEST_CASE("a cut head keeps no logits and multiplies them twice", "[layer_graph]
   // The norm's input and output, 2 bytes each, beside it.
   const std::int64_t around = 2 * 2 * 128 * 512;
   CHECK(kept_bytes(head_graph(w, plan_of(1), false)) == around + 4 * (128 + 1000));
-  w.framework.cut_gradient_share = 3.27;
+  w.framework.loss.cut_gradient_share = 3.27;
   const Operator all = head_graph(w, plan_of(1), false).operators.back();
   CHECK(matmul_flops(all.backward) == (128 + 419) * per_row);
   w.method = Method::lora;  // a frozen head has no gradient

@@ -47,7 +47,7 @@ TEST_CASE("a Mamba-2 layer saves what its fused kernel and linears read", "[laye
 // the scan's 1,024 are copied each way, one by one, as the copies are strided. One has no such.
 TEST_CASE("Mamba-2 copies a batch of Megatron's one element at a time", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
-  w.framework.sequence_first = true;
+  w.framework.layers.sequence_first = true;
   w.model.mixers = "M*";
   w.model.mamba = StateSpace{16, 64, 4, 128, 4, 128};
   BlockKind kind;
@@ -80,13 +80,13 @@ TEST_CASE("a stack of mixers that runs nothing again keeps what it would", "[lay
       bytes += d.script.saved_bytes;
     return bytes;
   };
-  w.framework.recomputes_hybrids = false;
+  w.framework.recompute.hybrids = false;
   CHECK(saved("full") < saved("none"));
   w.model.norms.per_layer = 1;
   w.model.mixers = "M*";
   w.model.mamba = StateSpace{16, 64, 4, 128, 4, 128};
   CHECK(saved("full") == saved("none"));
-  w.framework.recomputes_hybrids = true;
+  w.framework.recompute.hybrids = true;
   CHECK(saved("full") < saved("none"));
 }
 
@@ -95,9 +95,9 @@ TEST_CASE("a stack of mixers that runs nothing again keeps what it would", "[lay
 // the gate 2D, and one fp32 statistic for each group. Without a norm, no statistic.
 TEST_CASE("transformers' Mamba-2 makes its gated result again", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.fused_norms = true;
-  w.framework.runs_transformers = true;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.layers.fused_norms = true;
+  w.framework.layers.runs_transformers = true;
   w.model.norms.per_layer = 1;
   w.model.mixers = "M*";
   w.model.mamba = StateSpace{16, 64, 4, 128, 4, 128};
@@ -150,8 +150,8 @@ TEST_CASE("attention beside Mamba-2 adds what the latter keeps", "[layer_graph]"
   const ParameterCount count = parameter_count(w.model);
   CHECK(graph.parameters.base() == count.mamba_per_layer + count.attention_per_layer +
                                        count.dense_mlp_per_layer + count.norms_per_layer);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.runs_transformers = true;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.layers.runs_transformers = true;
   const std::int64_t plain = kept_bytes(block_graph(w, plan_of(1), kind));
   w.model.code.scaled_inputs = true;
   CHECK(kept_bytes(block_graph(w, plan_of(1), kind)) - plain == tokens * 2 * 512);
@@ -164,7 +164,7 @@ TEST_CASE("attention beside Mamba-2 adds what the latter keeps", "[layer_graph]"
 //   2 (2K + V), triangles 2 x 8 x 64, gates 16 x 8, result 2V, gate 2V, gated 2V.
 TEST_CASE("a Gated DeltaNet mixer saves what its kernels and linears read", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
-  w.framework.kernels = KernelStyle::fused;
+  w.framework.layers.kernels = KernelStyle::fused;
   const std::int64_t attention = kept_bytes(block_graph(w, plan_of(1), {}));
   w.model.mixers = "DA";
   w.model.delta = DeltaNet{4, 8, 128, 128, 4, 64};
@@ -209,14 +209,14 @@ TEST_CASE("a Gated DeltaNet mixer saves what its kernels and linears read", "[la
 // of all value heads; solved at once 8 K + 3 V + 5 C + K V / C, and rates of 34 x 8.
 TEST_CASE("a delta rule by operators keeps what each of them reads", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.runs_transformers = true;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.layers.runs_transformers = true;
   w.model.mixers = "DA";
   w.model.delta = DeltaNet{4, 8, 128, 128, 4, 64};
   BlockKind kind;
   kind.mixer = LayerMixer::delta_and_mlp;
   const auto graph = [&](DeltaRule rule) {
-    w.framework.delta_rule = rule;
+    w.framework.layers.delta_rule = rule;
     return block_graph(w, plan_of(1), kind);
   };
   const LayerGraph kernels = graph(DeltaRule::kernels);
@@ -250,14 +250,14 @@ TEST_CASE("a delta rule by operators keeps what each of them reads", "[layer_gra
 // where one kernel keeps its two inputs (2V each). A frozen weight needs no normed input.
 TEST_CASE("a gated norm written out keeps fp32 copies", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
-  w.framework.kernels = KernelStyle::eager;
+  w.framework.layers.kernels = KernelStyle::eager;
   w.model.mixers = "DA";
   w.model.delta = DeltaNet{4, 8, 128, 128, 4, 64};
   BlockKind kind;
   kind.mixer = LayerMixer::delta_and_mlp;
   const std::int64_t tokens = 256, values = 1024;
   const auto kept = [&](bool written_out) {
-    w.framework.runs_transformers = written_out;
+    w.framework.layers.runs_transformers = written_out;
     return kept_bytes(block_graph(w, plan_of(1), kind));
   };
   CHECK(kept(true) - kept(false) == tokens * (3 * 4 + 2 * 2 - 2 * 2) * values);
@@ -340,9 +340,9 @@ TEST_CASE("lightning attention saves its projection, and written out each block"
   CHECK(count.lightning_per_layer == 5 * h * width + width);
   CHECK(graph.parameters.base() ==
         count.lightning_per_layer + count.dense_mlp_per_layer + count.norms_per_layer);
-  w.framework.kernels = KernelStyle::eager;
+  w.framework.layers.kernels = KernelStyle::eager;
   const std::int64_t kernel = kept_bytes(block_graph(w, plan_of(1), kind));
-  w.framework.runs_transformers = true;
+  w.framework.layers.runs_transformers = true;
   CHECK(kept_bytes(block_graph(w, plan_of(1), kind)) - kernel ==
         tokens * 2 * a * 128 + 128 * 4 * width + 2 * (2 * 8 * 64 * 64));
 

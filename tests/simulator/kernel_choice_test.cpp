@@ -16,8 +16,8 @@ TEST_CASE("4-bit linears in the format of their input", "[kernel_choice]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
   w.method = Method::qlora;
   w.adapter.base = Quantization::nf4;
-  w.framework.upcasts_unquantized = true;
-  w.framework.autocast = false;
+  w.framework.quantized.upcasts_unquantized = true;
+  w.framework.formats.autocast = false;
   const auto o = [&] {
     const LayerGraph block = block_graph(w, plan_of(1), {});
     for (const Operator& op : block.operators)
@@ -31,10 +31,11 @@ TEST_CASE("4-bit linears in the format of their input", "[kernel_choice]") {
   };
   CHECK(product(o()) == DType::bf16);
   CHECK(o().forward_temporary.value == 2 * 512 * 512 + 2 * 128 * (512 + 512));
-  w.framework.quantized_linear_follows_input = true;
+  w.framework.quantized.linear_follows_input = true;
   CHECK(product(o()) == DType::fp32);
   CHECK(o().forward_temporary.value == 4 * 512 * 512);
-  w.framework.autocast = true;  // casts both before the product, whatever bitsandbytes asks for
+  w.framework.formats.autocast =
+      true;  // casts both before the product, whatever bitsandbytes asks for
   CHECK(product(o()) == DType::bf16);
 }
 
@@ -49,15 +50,15 @@ TEST_CASE("a mask of padding: another kernel, and the whole square", "[kernel_ch
         if (const auto* attention = std::get_if<AttentionWork>(&k)) return *attention;
     return AttentionWork{};
   };
-  w.framework.attention = AttentionKernel::flash;
+  w.framework.attention.kernel = AttentionKernel::flash;
   w.model.sliding_window = 32;
   CHECK(kernel().causal);
   CHECK(kernel().keys == 32);
-  w.framework.masks_padding = true;
+  w.framework.attention.masks_padding = true;
   CHECK(kernel().kernel == AttentionKernel::memory_efficient);
   CHECK(kernel().keys == 128);
   CHECK_FALSE(kernel().causal);
-  w.framework.attention = AttentionKernel::eager;  // adds the mask to its scores
+  w.framework.attention.kernel = AttentionKernel::eager;  // adds the mask to its scores
   CHECK(kernel().kernel == AttentionKernel::eager);
 }
 
@@ -67,7 +68,7 @@ TEST_CASE("cuDNN takes queries and values of two widths", "[kernel_choice]") {
   Workload w = pretraining(llama(1, 1024, 8, 8, 1408, 1000), 128);
   w.model.mla = LatentAttention{std::nullopt, 256, 128, 64, 128};
   const auto width = [&](AttentionKernel kernel) {
-    w.framework.attention = kernel;
+    w.framework.attention.kernel = kernel;
     for (const Operator& op : block_graph(w, plan_of(1), {}).operators)
       for (const Kernel& k : op.forward)
         if (const auto* a = std::get_if<AttentionWork>(&k)) return a->head_dim;

@@ -67,7 +67,7 @@ TEST_CASE("value embeddings: tables that are looked up", "[layer_graph]") {
 // AdamW. What computes in fp32 narrows nothing.
 TEST_CASE("narrow tables have narrow gradients and states", "[layer_graph]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 256);
-  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  w.framework.formats.pretrain_weights = WeightRecipe::fp32_with_half_compute;
   for (const char* optimizer : {"adamw", "muon"}) {
     w.optimizer = optimizer_named(optimizer);
     for (const bool narrow : {false, true}) {

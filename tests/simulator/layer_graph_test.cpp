@@ -32,14 +32,14 @@ std::int64_t saved_by_layer(const LayerGraph& graph, const char* policy = "none"
 // or as many as the framework's own loss has.
 TEST_CASE("A chunked loss holds one slice of so many tokens", "[layer_graph]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 600);
-  w.framework.loss = LossKind::chunked;
-  w.framework.loss_upcasts = true;
-  w.framework.loss_slice_tokens = 256;
+  w.framework.loss.kind = LossKind::chunked;
+  w.framework.loss.upcasts = true;
+  w.framework.loss.slice_tokens = 256;
   const auto live = [&] {
     return head_graph(w, plan_of(1), false).operators.back().forward_temporary;
   };
   CHECK(live() == Bytes(200 * 1000 * 14));
-  w.framework.loss_slice_logit_bytes = 16;
+  w.framework.loss.slice_logit_bytes = 16;
   CHECK(live() == Bytes(200 * 1000 * 16));
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("a GPT block saves Megatron's 10 + 24/t + 5as/ht bytes", "[layer_graph
   for (const int t : {1, 2, 4, 8}) {
     Workload w = pretraining(gpt(4, 1024, 16), 512);
     w.hidden_dropout = w.attention_dropout = true;
-    w.framework.attention = AttentionKernel::eager;
+    w.framework.attention.kernel = AttentionKernel::eager;
     ParallelPlan p = plan_of(1, t);
     p.microbatch = 3;
     const std::int64_t s = 512, b = 3, h = 1024, a = 16;
@@ -64,7 +64,7 @@ TEST_CASE("sequence parallelism divides all of it by t", "[layer_graph]") {
   for (const int t : {2, 4}) {
     Workload w = pretraining(gpt(4, 1024, 16), 512);
     w.hidden_dropout = w.attention_dropout = true;
-    w.framework.attention = AttentionKernel::eager;
+    w.framework.attention.kernel = AttentionKernel::eager;
     ParallelPlan p = plan_of(1, t);
     p.sequence_parallel = true;
     const std::int64_t s = 512, h = 1024, a = 16;
@@ -78,7 +78,7 @@ TEST_CASE("sequence parallelism divides all of it by t", "[layer_graph]") {
 TEST_CASE("recomputation keeps what its paper says", "[layer_graph]") {
   Workload w = pretraining(gpt(4, 1024, 16), 512);
   w.hidden_dropout = w.attention_dropout = true;
-  w.framework.attention = AttentionKernel::eager;
+  w.framework.attention.kernel = AttentionKernel::eager;
   const ParallelPlan p = plan_of(1);
   const LayerGraph graph = block_graph(w, p, {});
   CHECK(saved_by_layer(graph, "selective") == 34 * 512 * 1024);
@@ -90,14 +90,14 @@ TEST_CASE("recomputation keeps what its paper says", "[layer_graph]") {
 // values are repeated for all heads, attention reads the repeated ones: 4h for the 4h_kv.
 TEST_CASE("a compiled block keeps what matmuls and attention read", "[layer_graph]") {
   Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
-  w.framework.kernels = KernelStyle::compiled;
+  w.framework.layers.kernels = KernelStyle::compiled;
   const std::int64_t tokens = 256, h = 1024, kv = 256, f = 2816, a = 16;
   const auto kept = [&] {
     const LayerScript s = script_of(block_graph(w, plan_of(1), {}), "none", true);
     return s.saved_bytes - s.saved_statistics_bytes;
   };
   CHECK(kept() == tokens * (12 * h + 4 * kv + 6 * f + 4 * a));
-  w.framework.attention_repeats_kv = true;
+  w.framework.attention.repeats_kv = true;
   CHECK(kept() == tokens * (12 * h + 4 * h + 6 * f + 4 * a));
 }
 
@@ -113,17 +113,17 @@ TEST_CASE("a Llama block saves 12h + 4h_kv + 6f + 4a bytes per token", "[layer_g
   SECTION("eager SwiGLU keeps silu(gate): 2f more; eager RMSNorm 6h more each in place of x") {
     // Each eager norm keeps fp32 x (4h) and the normalised tensor (2h), and not x itself; the
     // block's input and the second residual (2h each) are then not needed by backward.
-    w.framework.kernels = KernelStyle::eager;
+    w.framework.layers.kernels = KernelStyle::eager;
     CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) ==
           tokens * (12 * h + 4 * kv + 6 * f + 4 * a + 2 * f + 2 * 6 * h - 2 * 2 * h));
   }
   SECTION("scripted dropout keeps a mask of a byte for each of two branches, whatever its rate") {
-    w.framework.keeps_dropout_masks = true;
+    w.framework.layers.keeps_dropout_masks = true;
     CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) ==
           tokens * (12 * h + 4 * kv + 6 * f + 4 * a + 2 * h));
   }
   SECTION("a transposed output is kept twice, by attention and by what follows: 2h more") {
-    w.framework.transposes_attention = true;
+    w.framework.attention.transposes = true;
     const std::int64_t usual = 12 * h + 4 * kv + 6 * f + 4 * a;
     CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) ==
           tokens * usual);  // one sequence: no copy
@@ -132,7 +132,7 @@ TEST_CASE("a Llama block saves 12h + 4h_kv + 6f + 4a bytes per token", "[layer_g
     CHECK(saved_by_layer(block_graph(w, two, {})) == 2 * tokens * (usual + 2 * h));
   }
   SECTION("rotation by PyTorch's own operators moves more and keeps nothing") {
-    w.framework.eager_rotary = true;
+    w.framework.attention.eager_rotary = true;
     const LayerGraph graph = block_graph(w, plan_of(1), {});
     CHECK(saved_by_layer(graph) == tokens * (12 * h + 4 * kv + 6 * f + 4 * a));
     std::int64_t moved = 0;
@@ -155,7 +155,7 @@ TEST_CASE("a Llama block saves 12h + 4h_kv + 6f + 4a bytes per token", "[layer_g
 TEST_CASE("an adapter copies its linear's input, shares it or leaves it", "[layer_graph]") {
   Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
   w.method = Method::lora;
-  w.framework.adapter_dtype = DType::fp32;
+  w.framework.adapters.dtype = DType::fp32;
   w.adapter.rank = 8;
   w.adapter.targets = {true, false, false, false, false, false, false, false, false};
   const auto kept = [&](AdapterInput input) {
@@ -171,11 +171,11 @@ TEST_CASE("an adapter copies its linear's input, shares it or leaves it", "[laye
   w.adapter.input = AdapterInput::copied;
   ParallelPlan sharded = plan_of(2);
   sharded.zero_stage = 3;
-  w.framework.finetune_weights = WeightRecipe::fp32_with_half_compute;
+  w.framework.formats.finetune_weights = WeightRecipe::fp32_with_half_compute;
   CHECK(saved_by_layer(block_graph(w, sharded, {})) == shared);
   // On one rank too, if FSDP wraps it.
   CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) != shared);
-  w.framework.wraps_one_rank = true;
+  w.framework.sharding.wraps_one_rank = true;
   CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) == shared);
 }
 
@@ -188,19 +188,19 @@ TEST_CASE("a fused adapter keeps its linear's input only, a fused MLP gate and u
           "[layer_graph]") {
   Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
   w.method = Method::lora;
-  w.framework.kernels = KernelStyle::fused;
-  w.framework.autocast = true;
-  w.framework.adapter_dtype = DType::fp32;
+  w.framework.layers.kernels = KernelStyle::fused;
+  w.framework.formats.autocast = true;
+  w.framework.adapters.dtype = DType::fp32;
   w.adapter.rank = 8;
   const std::int64_t tokens = 256, h = 1024, f = 2816, heads = 16;
-  w.framework.fuses_adapters = true;
+  w.framework.adapters.fused = true;
   const LayerGraph fused = block_graph(w, plan_of(1), {});
   const std::int64_t lse = 4 * heads * tokens;
   CHECK(saved_by_layer(fused) - lse == tokens * 2 * (6 * h + h / 2 + 2 * f));
   w.adapter.dropout = 0.05;  // PEFT's modules then
   CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) > saved_by_layer(fused));
   w.adapter.dropout = 0;
-  w.framework.fuses_adapters = false;
+  w.framework.adapters.fused = false;
   const LayerGraph separate = block_graph(w, plan_of(1), {});
   CHECK(separate.parameters.adapter == fused.parameters.adapter);
   CHECK(saved_by_layer(separate) - saved_by_layer(fused) == tokens * 2 * (4 * h + f + 7 * 8));
@@ -211,9 +211,9 @@ TEST_CASE("norms of heads that a plugin misses are operators among fused kernels
           "[layer_graph]") {
   Workload w = pretraining(llama(2, 1024, 16, 4, 2816, 32000), 256);
   w.model.qk_norm = QkNorm::head_dim;
-  w.framework.kernels = KernelStyle::fused;
+  w.framework.layers.kernels = KernelStyle::fused;
   const std::int64_t fused = saved_by_layer(block_graph(w, plan_of(1), {}));
-  w.framework.runs_transformers = w.framework.patches_built_model = true;
+  w.framework.layers.runs_transformers = w.framework.layers.patches_built_model = true;
   CHECK(saved_by_layer(block_graph(w, plan_of(1), {})) == fused);
   w.model.code.keeps_head_norms = true;
   const std::int64_t tokens = 256, heads = 16, kv_heads = 4, width = 64;
@@ -279,8 +279,8 @@ TEST_CASE("a head that is quantised, and one that carries an adapter", "[layer_g
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
   w.method = Method::qlora;
   w.adapter.base = Quantization::nf4;
-  w.framework.quantizes_head = true;
-  w.framework.dequantized_copies = 2;
+  w.framework.quantized.head = true;
+  w.framework.quantized.dequantized_copies = 2;
   LayerGraph head = head_graph(w, plan_of(1), false);
   CHECK(head.parameters.linear == 512 * 1000);
   CHECK(head.parameters.other == 512);  // the final norm
@@ -290,7 +290,7 @@ TEST_CASE("a head that is quantised, and one that carries an adapter", "[layer_g
   CHECK(unpacked == 2 * (2 * 512 * 1000));  // two copies of 16 bits
   w.adapter.targets.lm_head = true;
   w.adapter.rank = 8;
-  w.framework.adapts_head = true;
+  w.framework.adapters.on_head = true;
   CHECK_FALSE(w.trains_head());
   head = head_graph(w, plan_of(1), false);
   CHECK(head.parameters.adapter == 8 * (512 + 1000));
@@ -344,14 +344,14 @@ TEST_CASE("QLoRA's residual stream is fp32 behind fp32 norms", "[layer_graph]") 
   };
   ParallelPlan sharded = plan_of(4);
   sharded.zero_stage = 3;
-  w.framework.upcasts_unquantized = false;
+  w.framework.quantized.upcasts_unquantized = false;
   CHECK(input(plan_of(1)) == 2 * 128 * 512);
-  w.framework.upcasts_unquantized = true;
+  w.framework.quantized.upcasts_unquantized = true;
   CHECK(input(plan_of(1)) == 4 * 128 * 512);
   CHECK(input(sharded) == 2 * 128 * 512);
-  w.framework.autocast = true;
+  w.framework.formats.autocast = true;
   CHECK(context() == 2 * 128 * 512);
-  w.framework.autocast = false;
+  w.framework.formats.autocast = false;
   CHECK(context() == 4 * 128 * 512);
   // Attention multiplies fp32; o copies what it reads to 16 bits and its result back: 6 B each.
   std::int64_t single = 0, copies = 0;
@@ -374,7 +374,7 @@ TEST_CASE("QLoRA's residual stream is fp32 behind fp32 norms", "[layer_graph]") 
 // then; fp16 gets its 2 B at once.
 TEST_CASE("an eager softmax in fp32 multiplies its gradient first", "[layer_graph]") {
   Workload w = pretraining(llama(1, 256, 4, 4, 512, 1000), 64);
-  w.framework.attention = AttentionKernel::eager;
+  w.framework.attention.kernel = AttentionKernel::eager;
   const std::int64_t scores = 4 * 64 * 64;
   const auto beside = [&] {
     const LayerGraph block = block_graph(w, plan_of(1), {});
@@ -383,7 +383,7 @@ TEST_CASE("an eager softmax in fp32 multiplies its gradient first", "[layer_grap
     return Bytes(-1);
   };
   CHECK(beside() == Bytes(4 * scores));
-  w.framework.softmax_in_fp32 = true;
+  w.framework.attention.softmax_in_fp32 = true;
   CHECK(beside() == Bytes(10 * scores));
   w.compute = DType::fp16;
   CHECK(beside() == Bytes(8 * scores));
@@ -393,7 +393,7 @@ TEST_CASE("an eager softmax in fp32 multiplies its gradient first", "[layer_grap
 
 TEST_CASE("attention with an output gate keeps the gate and what it scales", "[layer_graph]") {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 256);
-  w.framework.kernels = KernelStyle::fused;
+  w.framework.layers.kernels = KernelStyle::fused;
   const LayerGraph plain = block_graph(w, plan_of(1), {});
   w.model.attention_gate = true;
   const LayerGraph gated = block_graph(w, plan_of(1), {});
@@ -414,7 +414,7 @@ TEST_CASE("adapters are on every routed expert where the framework puts them the
   plan.expert = 2;
   const BlockKind kind{true, true, false};
   CHECK(block_graph(w, plan, kind).parameters.expert_adapter == 0);
-  w.framework.adapts_experts = true;
+  w.framework.adapters.on_experts = true;
   const LayerGraph adapted = block_graph(w, plan, kind);
   CHECK(adapted.parameters.expert_adapter == 4 * 16 * ((512 + 128) + (64 + 512)));
   const std::int64_t attention = 16 * ((512 + 512) * 2 + (512 + 256) * 2);
@@ -425,7 +425,7 @@ TEST_CASE("experts keep what their gradients read, in 8 bits where they compute 
           "[layer_graph]") {
   // 128 tokens, top 2 of 8 experts of width 64: 256 routed rows.
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
-  w.framework.kernels = KernelStyle::fused;
+  w.framework.layers.kernels = KernelStyle::fused;
   const std::int64_t dense = script_of(block_graph(w, plan_of(1), {}), "none").saved_bytes;
   w.model.moe = MixtureOfExperts{8, 2, 64, 0, false, 0, 1};
   const BlockKind kind{true, true, false};
@@ -442,7 +442,7 @@ TEST_CASE("experts keep what their gradients read, in 8 bits where they compute 
     return std::size_t{0};
   };
   CHECK(weighed() == 1);  // the scores
-  w.framework.kernels = KernelStyle::eager;
+  w.framework.layers.kernels = KernelStyle::eager;
   CHECK(weighed() == 2);  // and the experts' results
 }
 
@@ -455,7 +455,7 @@ TEST_CASE("the eager attention path copies and drops out beside its scores", "[l
     return sum;
   };
   Workload w = pretraining(gpt(2, 512, 8), 128);
-  w.framework.attention = AttentionKernel::eager;
+  w.framework.attention.kernel = AttentionKernel::eager;
   for (const bool dropout : {false, true}) {
     w.attention_dropout = dropout;
     const LayerGraph graph = block_graph(w, plan_of(1), {});
@@ -474,7 +474,7 @@ TEST_CASE("a bias's gradient is a sum of its own unless the weight's product mak
           "[layer_graph]") {
   Workload w = pretraining(gpt(2, 512, 8), 128);
   for (const bool fused : {false, true}) {
-    w.framework.gradient_fusion = fused;
+    w.framework.gradients.fusion = fused;
     const LayerGraph graph = block_graph(w, plan_of(1), {});
     std::int64_t reduced = 0;
     for (const Operator& op : graph.operators)

@@ -71,19 +71,19 @@ TEST_CASE("every layer's allocation stream balances under every policy", "[layer
     for (const Method method :
          {Method::pretrain, Method::full, Method::lora, Method::qlora, Method::dora}) {
       Workload w = pretraining(llama(4, 256, 8, 4, 704, 1000), 64);
-      w.framework.kernels = style;
+      w.framework.layers.kernels = style;
       w.method = method;
       w.adapter.dropout = method == Method::lora ? 0.1 : 0.0;
       if (method == Method::qlora) w.adapter.base = Quantization::nf4;
       workloads.push_back(w);
-      w.framework.fuses_adapters = true;
+      w.framework.adapters.fused = true;
       workloads.push_back(w);
-      w.framework.fuses_adapters = false;
-      w.framework.overwrites_gate_and_up = true;
-      w.framework.attention = AttentionKernel::eager;
-      w.framework.loss = LossKind::dense_fp32_output;
+      w.framework.adapters.fused = false;
+      w.framework.layers.overwrites_gate_and_up = true;
+      w.framework.attention.kernel = AttentionKernel::eager;
+      w.framework.loss.kind = LossKind::dense_fp32_output;
       workloads.push_back(w);
-      w.framework.loss = LossKind::fused_linear;
+      w.framework.loss.kind = LossKind::fused_linear;
       w.model.moe = MixtureOfExperts{8, 2, 128, 64, true, 0, 1};
       workloads.push_back(w);
     }
@@ -94,7 +94,7 @@ TEST_CASE("every layer's allocation stream balances under every policy", "[layer
         for (const bool early : {false, true}) {
           ParallelPlan p = plan_of(1, 2);
           p.sequence_parallel = sp;
-          const bool compiled = w.framework.kernels == KernelStyle::compiled;
+          const bool compiled = w.framework.layers.kernels == KernelStyle::compiled;
           const BlockKind kind{w.model.moe.has_value(), true, false};
           check_balance(block_graph(w, p, kind), policy, compiled, early);
           check_balance(embedding_graph(w, p), "none", false, early);
@@ -110,8 +110,8 @@ TEST_CASE("every layer's allocation stream balances under every policy", "[layer
 TEST_CASE("gradients that are written over gate and up open nothing", "[layer_script]") {
   const auto opened = [](KernelStyle style, bool overwrites) {
     Workload w = pretraining(llama(4, 256, 8, 4, 704, 1000), 64);
-    w.framework.kernels = style;
-    w.framework.overwrites_gate_and_up = overwrites;
+    w.framework.layers.kernels = style;
+    w.framework.layers.overwrites_gate_and_up = overwrites;
     const LayerGraph graph = block_graph(w, plan_of(1), {});
     ScriptOptions options;
     options.runs_again.assign(graph.operators.size(), false);
@@ -167,7 +167,7 @@ std::int64_t saved_bytes(const LayerGraph& graph, const char* name, bool caches 
 
 TEST_CASE("an eager selective checkpoint holds the last matmul's result", "[layer_script]") {
   Workload w = pretraining(llama(4, 256, 8, 4, 704, 1000), 64);
-  w.framework.kernels = KernelStyle::eager;
+  w.framework.layers.kernels = KernelStyle::eager;
   const LayerGraph block = block_graph(w, plan_of(1), {});
   // Of q, v, up and down, the kept matmuls, backward reads all but down: 64 tokens x 256 x 2 bytes.
   CHECK(saved_bytes(block, "selective-op", true) - saved_bytes(block, "selective-op") ==
@@ -178,7 +178,7 @@ TEST_CASE("an eager selective checkpoint holds the last matmul's result", "[laye
 // count either. Without ranks to send to, what sorts the tokens is an index, which no list knows.
 TEST_CASE("a selective checkpoint runs experts again", "[layer_script]") {
   Workload w = pretraining(llama(4, 256, 8, 4, 704, 1000), 64);
-  w.framework.kernels = KernelStyle::eager;
+  w.framework.layers.kernels = KernelStyle::eager;
   w.model.moe = MixtureOfExperts{8, 2, 128, 0, false, 0, 1};
   BlockKind kind;
   kind.experts = true;
@@ -209,7 +209,7 @@ TEST_CASE("a selective checkpoint runs experts again", "[layer_script]") {
 // log-sum-exp of 8 heads in 4 bytes.
 TEST_CASE("a selective checkpoint runs products in NVFP4 again", "[layer_script]") {
   Workload w = pretraining(llama(4, 256, 8, 4, 704, 1000), 64);
-  w.framework.kernels = KernelStyle::compiled;
+  w.framework.layers.kernels = KernelStyle::compiled;
   const RecomputePolicy policy = *recompute_policy("selective-op");
   const auto kept = [&](DType compute) {
     w.compute = compute;
@@ -228,7 +228,7 @@ TEST_CASE("a selective checkpoint runs products in NVFP4 again", "[layer_script]
 
 TEST_CASE("parts of a block that are re-run by name", "[layer_script]") {
   Workload w = pretraining(llama(4, 256, 8, 4, 704, 1000), 64);
-  w.framework.kernels = KernelStyle::fused;
+  w.framework.layers.kernels = KernelStyle::fused;
   const LayerGraph block = block_graph(w, plan_of(1), {});
   const std::int64_t none = saved_bytes(block, "none");
   // Two normed inputs, 64 x 256 in 16 bits each, and 4 bytes of statistics per token; the norms'
@@ -250,7 +250,7 @@ TEST_CASE("parts of a block that are re-run by name", "[layer_script]") {
 // block's result, is made by the layer behind), and without buffers 2 W of what that makes.
 TEST_CASE("what collectives read and write is freed as marked", "[layer_script]") {
   Workload w = pretraining(llama(4, 256, 8, 8, 704, 1000), 64);
-  w.framework.regathers_sequence = true;
+  w.framework.parallel.regathers_sequence = true;
   ParallelPlan p = plan_of(1, 2);
   p.sequence_parallel = true;
   constexpr std::int64_t whole = 64 * 256 * 2;
@@ -273,7 +273,7 @@ TEST_CASE("what collectives read and write is freed as marked", "[layer_script]"
     CHECK(marked(script.backward, sizes) == backward);
   };
   check(5 * whole, 13 * whole / 2);
-  w.framework.keeps_gather_buffers = true;
+  w.framework.parallel.keeps_gather_buffers = true;
   check(3 * whole, 9 * whole / 2);
 }
 

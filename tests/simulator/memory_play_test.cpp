@@ -32,13 +32,13 @@ TEST_CASE("Hooks of frozen units keep what reentrant checkpoints have re-run", "
   plan.zero_stage = 3;
   plan.recompute = "full";
   const Bytes freed = first_stage(w, plan).steady.allocated;
-  w.framework.frozen_units_keep_inputs = true;
+  w.framework.sharding.frozen_units_keep_inputs = true;
   const Bytes kept = first_stage(w, plan).steady.allocated;
   // By then there are gradients of adapters, too.
   CHECK(gib(kept - freed) == Approx(gib(Bytes((1 + 13 - 8) * 2048 * 512 * 2))).epsilon(0.02));
   plan.zero_stage = 2;  // weights are whole: nothing is resharded
   const Bytes whole = first_stage(w, plan).steady.allocated;
-  w.framework.frozen_units_keep_inputs = false;
+  w.framework.sharding.frozen_units_keep_inputs = false;
   CHECK(whole == first_stage(w, plan).steady.allocated);
 }
 
@@ -89,14 +89,14 @@ TEST_CASE("One block in two is checkpointed, the first of each pair", "[memory_p
 // word; the loss itself has 4 B.
 TEST_CASE("A compiled loss keeps the 16-bit logits only", "[memory_play]") {
   Workload w = pretraining(llama(1, 256, 4, 4, 1024, 1000), 64);
-  w.framework.loss = LossKind::dense;
+  w.framework.loss.kind = LossKind::dense;
   CHECK(logit_bytes(w) == 64 * 1000 * 10 + 4);
-  w.framework.kernels = KernelStyle::compiled;
-  w.framework.compiles_loss = true;
+  w.framework.layers.kernels = KernelStyle::compiled;
+  w.framework.loss.compiled = true;
   CHECK(logit_bytes(w) == 64 * 1000 * 2 + 4);
-  w.framework.kernels = KernelStyle::eager;
+  w.framework.layers.kernels = KernelStyle::eager;
   CHECK(logit_bytes(w) == 64 * 1000 * 10 + 4);
-  w.framework.compiles_loss_alone = true;
+  w.framework.loss.compiled_alone = true;
   CHECK(logit_bytes(w) == 64 * 1000 * 2 + 4);
 }
 
@@ -105,8 +105,8 @@ TEST_CASE("A compiled loss keeps the 16-bit logits only", "[memory_play]") {
 // it runs, returns them from the graph before. Until PyTorch 2.4 the labels' gradients have 4 B.
 TEST_CASE("What is compiled and returns logits takes zeros as their gradient", "[memory_play]") {
   Workload w = pretraining(llama(1, 256, 4, 4, 1024, 1000), 64);
-  w.framework.loss = LossKind::dense;
-  w.framework.compiles_loss_alone = true;
+  w.framework.loss.kind = LossKind::dense;
+  w.framework.loss.compiled_alone = true;
   const auto in_backward = [&] {
     const LayerGraph head = head_graph(w, plan_of(1), false);
     for (const Operator& op : head.operators)
@@ -114,13 +114,13 @@ TEST_CASE("What is compiled and returns logits takes zeros as their gradient", "
     return Bytes(-1);
   };
   CHECK(in_backward() == Bytes(0));
-  w.framework.returns_logits = true;
+  w.framework.loss.returns_logits = true;
   CHECK(in_backward() == Bytes(2 * 64 * 1000 * 2));
   w.model.code.loss_ends_graph = true;
   CHECK(in_backward() == Bytes(2 * 64 * 1000 * 2));
-  w.framework.runs_transformers = true;
+  w.framework.layers.runs_transformers = true;
   CHECK(in_backward() == Bytes(0));
-  w.framework.scatters_labels = true;
+  w.framework.loss.scatters_labels = true;
   CHECK(in_backward() == Bytes(64 * 1000 * 4));
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("What is compiled and returns logits takes zeros as their gradient", "
 // forward, and where the training loop keeps the model's output it is these that last.
 TEST_CASE("A loss that makes its own fp32 copy leaves the 16-bit logits alive", "[memory_play]") {
   Workload w = pretraining(llama(1, 256, 4, 4, 1024, 1000), 64);
-  w.framework.loss = LossKind::dense;
+  w.framework.loss.kind = LossKind::dense;
   const auto beside_softmax = [&] {
     const LayerGraph head = head_graph(w, plan_of(1), false);
     for (const Operator& op : head.operators)
@@ -145,12 +145,12 @@ TEST_CASE("A loss that makes its own fp32 copy leaves the 16-bit logits alive", 
     return bytes;
   };
   CHECK(beside_softmax() == Bytes(0));
-  w.framework.upcasts_in_loss = true;
+  w.framework.loss.upcasts_itself = true;
   CHECK(beside_softmax() == Bytes(64 * 1000 * 2));
-  w.framework.output_holds_logits = true;
+  w.framework.loss.output_holds_logits = true;
   CHECK(beside_softmax() == Bytes(0));
   CHECK(kept_by_cast() == 64 * 1000 * 2);
-  w.framework.upcasts_in_loss = false;
+  w.framework.loss.upcasts_itself = false;
   CHECK(kept_by_cast() == 64 * 1000 * 4);
 }
 
@@ -160,7 +160,7 @@ TEST_CASE("Buffers that sequences are gathered into stay", "[memory_play]") {
   ParallelPlan plan = plan_of(1, 2);
   plan.sequence_parallel = true;
   const Bytes without = first_stage(w, plan).loaded;
-  w.framework.keeps_gather_buffers = true;
+  w.framework.parallel.keeps_gather_buffers = true;
   CHECK(first_stage(w, plan).loaded == without + Bytes(2 * 256 * 512 * 2));
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("A model's own code may keep a mask in every layer", "[memory_play]") 
   const Bytes without = first_stage(w, plan_of(1)).loaded;
   w.model.causal_mask_rows = 1024;
   CHECK(first_stage(w, plan_of(1)).loaded == without);
-  w.framework.registers_causal_masks = true;
+  w.framework.attention.registers_causal_masks = true;
   CHECK(first_stage(w, plan_of(1)).loaded == without + Bytes(2 * 1024 * 1024));
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("What a stage has sent may stay until its backward", "[memory_play]") 
     return sum;
   };
   const std::int64_t without = held();
-  w.framework.holds_stage_outputs = true;
+  w.framework.parallel.holds_stage_outputs = true;
   CHECK(held() == without + 2 * 256 * 512 * 2);
 }
 
@@ -197,20 +197,20 @@ TEST_CASE("What a stage receives may have buffers of its own", "[memory_play]") 
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
   ParallelPlan plan = plan_of(1, 2, 2);
   const Bytes without = first_stage(w, plan).loaded;
-  w.framework.keeps_receive_buffers = true;
+  w.framework.parallel.keeps_receive_buffers = true;
   CHECK(first_stage(w, plan).loaded == without + Bytes(256 * 512 * 2 / 2));
-  w.framework.whole_stage_outputs = true;
+  w.framework.parallel.whole_stage_outputs = true;
   CHECK(first_stage(w, plan).loaded == without + Bytes(256 * 512 * 2));
 }
 
 // fp32 gradients that are reduced in 16 bits: the result has 2 bytes for each of their 4.
 TEST_CASE("A reduction's result is a tensor of its own, in its own format", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
-  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
-  w.framework.gradient_dtype = DType::fp32;
-  w.framework.reduce_dtype = DType::fp16;
+  w.framework.formats.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  w.framework.gradients.dtype = DType::fp32;
+  w.framework.gradients.reduce_dtype = DType::fp16;
   const StageMemory without = first_stage(w, plan_of(2));
-  w.framework.bucket_copies_gradients = true;
+  w.framework.gradients.bucket_copies = true;
   CHECK(first_stage(w, plan_of(2)).loaded == without.loaded + Bytes(without.state.gradients / 2));
 }
 
@@ -218,11 +218,11 @@ TEST_CASE("A reduction's result is a tensor of its own, in its own format", "[me
 // the step has ended, where a layer's would have gone with the layer.
 TEST_CASE("Copies of gradients may stay until the next backward", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
-  w.framework.gradient_life = GradientLife::persistent;
-  w.framework.gradient_dtype = DType::fp32;
-  w.framework.gradient_copy_while_accumulating = true;
+  w.framework.gradients.life = GradientLife::persistent;
+  w.framework.gradients.dtype = DType::fp32;
+  w.framework.gradients.copy_while_accumulating = true;
   const StageMemory without = first_stage(w, plan_of(1));
-  w.framework.gradient_copy_life = GradientCopyLife::next_backward;
+  w.framework.gradients.copy_life = GradientCopyLife::next_backward;
   const StageMemory with = first_stage(w, plan_of(1));
   // Blocks whose remainder is at most 1 MiB are handed out whole.
   CHECK(gib(with.after_step - without.after_step) ==
@@ -246,8 +246,8 @@ TEST_CASE("A matmul library of its own keeps workspaces as tensors", "[memory_pl
     return m.steady.breakdown[static_cast<std::size_t>(MemoryCategory::workspace)] >> 20;
   };
   CHECK(workspaces() == 2);
-  w.framework.library_workspaces = 1;
-  w.framework.grouped_workspaces = 4;
+  w.framework.process.library_workspaces = 1;
+  w.framework.process.grouped_workspaces = 4;
   CHECK(workspaces() == 3);
   w.model.moe = MixtureOfExperts{8, 2, 64, 0, false, 0, 1};
   CHECK(workspaces() == 7);
@@ -261,7 +261,7 @@ TEST_CASE("A tied table's gradients wait for each other", "[memory_play]") {
   const StageMemory tied = first_stage(w, plan_of(1));
   CHECK(gib(tied.steady.allocated - tied.after_step) ==
         Approx(gib(Bytes(tied.state.gradients + 2 * 2 * 32000 * 512))).epsilon(0.02));
-  w.framework.gradient_fusion = true;  // each is added as it is made
+  w.framework.gradients.fusion = true;  // each is added as it is made
   CHECK(first_stage(w, plan_of(1)).steady.allocated < tied.steady.allocated);
 }
 
@@ -271,10 +271,10 @@ TEST_CASE("Gradients of a step stand beside all microbatches in flight", "[memor
   Workload w = pretraining(llama(8, 512, 8, 8, 2048, 32000), 2048);
   ParallelPlan plan = plan_of(1, 1, 2);
   plan.microbatches = 4;
-  w.framework.gradient_life = GradientLife::persistent;
-  w.framework.gradient_fusion = true;
+  w.framework.gradients.life = GradientLife::persistent;
+  w.framework.gradients.fusion = true;
   const double always = gib(first_stage(w, plan).steady.allocated);
-  w.framework.gradient_life = GradientLife::per_step;
+  w.framework.gradients.life = GradientLife::per_step;
   CHECK(gib(first_stage(w, plan).steady.allocated) == Approx(always).epsilon(0.02));
 }
 
@@ -284,7 +284,7 @@ TEST_CASE("Gradients of a step stand beside all microbatches in flight", "[memor
 TEST_CASE("Gradients that are stepped in backward never stand together", "[memory_play]") {
   Workload w = pretraining(llama(8, 512, 8, 8, 2048, 32000), 64);
   const StageMemory kept = first_stage(w, plan_of(1));
-  w.framework.gradient_life = GradientLife::in_backward;
+  w.framework.gradients.life = GradientLife::in_backward;
   const StageMemory stepped = first_stage(w, plan_of(1));
   CHECK(stepped.after_step == kept.after_step);
   CHECK(kept.steady.allocated >= kept.after_step + Bytes(kept.state.gradients));
@@ -296,7 +296,7 @@ TEST_CASE("Gradients that are stepped in backward never stand together", "[memor
 // is stepped first, beside the weights and what 64 tokens keep of two layers (a few MiB).
 TEST_CASE("Optimizers that step in backward widen one tensor at a time", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 64);
-  w.framework.pretrain_weights = WeightRecipe::pure_half;
+  w.framework.formats.pretrain_weights = WeightRecipe::pure_half;
   const auto played = [&](const char* optimizer) {
     w.step_with(*optimizer_named(optimizer));
     return first_stage(w, plan_of(1));
@@ -320,7 +320,7 @@ TEST_CASE("Optimizers that step in backward widen one tensor at a time", "[memor
 // Two fp32 moments of 8 bytes per parameter leave the allocator's sight, and nothing else.
 TEST_CASE("Paged optimizer states are not the allocator's", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
-  w.framework.pretrain_weights = WeightRecipe::fp32;
+  w.framework.formats.pretrain_weights = WeightRecipe::fp32;
   const StageMemory resident = first_stage(w, plan_of(1));
   w.optimizer = optimizer_named("paged-adamw");
   const StageMemory paged = first_stage(w, plan_of(1));
@@ -336,17 +336,17 @@ TEST_CASE("Paged optimizer states are not the allocator's", "[memory_play]") {
 // it takes half a GiB less.
 TEST_CASE("Buckets are as long as configured from ZeRO-2 on", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
-  w.framework.gradient_bucket = Bytes(1 << 30);
+  w.framework.gradients.bucket = Bytes(1 << 30);
   ParallelPlan one = plan_of(1), two = plan_of(2);
   one.zero_stage = 2;
   two.zero_stage = 1;
   const StageMemory alone = first_stage(w, one), apart = first_stage(w, two);
-  w.framework.reduce_buffers = 1;
+  w.framework.gradients.reduce_buffers = 1;
   const std::vector<std::int64_t> all{apart.state.unsharded_gradients};
   CHECK(pass_buffers(w, two, apart.state) == all);
   const StageMemory whole = first_stage(w, one);
   CHECK(whole.loaded == alone.loaded);
-  w.framework.gradient_bucket_stage_2 = Bytes(1 << 29);
+  w.framework.gradients.bucket_stage_2 = Bytes(1 << 29);
   CHECK(whole.steady.allocated - first_stage(w, one).steady.allocated == Bytes(1 << 29));
   CHECK(pass_buffers(w, two, apart.state) == all);
 }
@@ -363,10 +363,10 @@ TEST_CASE("A model's output may hold the keys and values of all layers", "[memor
     const MemoryBreakdown held = first_stage(w, plan).after_forward;
     return std::accumulate(held.begin(), held.end(), std::int64_t{0});
   };
-  w.framework.loss = LossKind::dense;
+  w.framework.loss.kind = LossKind::dense;
   const std::int64_t without = after_forward();
-  w.framework.output_holds_keys = true;
-  w.framework.output_life = OutputLife::next_loss;
+  w.framework.loss.output_holds_keys = true;
+  w.framework.loss.output_life = OutputLife::next_loss;
   CHECK(after_forward() == without + 2 * 2 * 256 * 512 * 2);
 }
 
@@ -381,7 +381,7 @@ TEST_CASE("Autograd may keep the gathered weights", "[memory_play]") {
         .after_forward[static_cast<std::size_t>(MemoryCategory::gathered_parameters)];
   };
   const std::int64_t usual = gathered();
-  w.framework.sharded.saved_for_backward = true;
+  w.framework.sharding.parameters.saved_for_backward = true;
   const std::int64_t block = 4 * 512 * 512 + 3 * 512 * 2048 + 2 * 512;
   CHECK(gathered() - usual == 2 * block * 2);
 }
@@ -392,8 +392,8 @@ TEST_CASE("Autograd may keep the gathered weights", "[memory_play]") {
 TEST_CASE("Autocast caches no copies of frozen weights", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
   w.method = Method::lora;
-  w.framework.autocast = w.framework.autocast_caches_weights = true;
-  w.framework.frozen_dtype = DType::fp32;
+  w.framework.formats.autocast = w.framework.formats.autocast_caches_weights = true;
+  w.framework.formats.frozen_dtype = DType::fp32;
   ParallelPlan plan = plan_of(1);
   const auto copies = [&] {
     return first_stage(w, plan)
@@ -410,12 +410,12 @@ TEST_CASE("Autocast caches no copies of frozen weights", "[memory_play]") {
 // last.
 TEST_CASE("A training loop may hold the logits until it has others", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 256);
-  w.framework.loss = LossKind::dense;
-  w.framework.output_holds_logits = true;
+  w.framework.loss.kind = LossKind::dense;
+  w.framework.loss.output_holds_logits = true;
   ParallelPlan plan = plan_of(1);
   plan.microbatches = 2;
   const Bytes once = first_stage(w, plan).after_step;
-  w.framework.output_life = OutputLife::next_output;
+  w.framework.loss.output_life = OutputLife::next_output;
   CHECK(first_stage(w, plan).after_step == once + Bytes(32 << 20));
 }
 
@@ -423,8 +423,8 @@ TEST_CASE("A training loop may hold the logits until it has others", "[memory_pl
 // adapters alone: litgpt's other scripts take the head as a whole.
 TEST_CASE("Where head and loss go by slices, one slice has a gradient", "[memory_play]") {
   Workload w = pretraining(llama(1, 256, 4, 4, 1024, 1000), 64);
-  w.framework.loss = LossKind::dense;
-  w.framework.head_slice = 16;
+  w.framework.loss.kind = LossKind::dense;
+  w.framework.loss.head_slice = 16;
   const auto gradients = [&] {
     std::int64_t bytes = 0;
     for (const Tensor& t : head_graph(w, plan_of(1), false).tensors)
@@ -443,7 +443,7 @@ TEST_CASE("Moments may go to fp32 for a step", "[memory_play]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 2048, 32000), 1);
   w.optimizer = optimizer_named("adamw-bf16-states");
   const StageMemory without = first_stage(w, plan_of(1));
-  w.framework.widens_moments = true;
+  w.framework.update.widens_moments = true;
   const StageMemory with = first_stage(w, plan_of(1));
   const auto parameters = without.state.stepped_elements;
   CHECK(with.state.optimizer == 4 * parameters);
@@ -468,10 +468,10 @@ TEST_CASE("Sums in place are marked, and a wait in each layer frees them", "[mem
     return play_memory(w, plan, schedule, partition, 0, {}, std::nullopt, behind).steady.reserved;
   };
   const Bytes plain = reserved();
-  w.framework.records_streams = true;
+  w.framework.process.records_streams = true;
   const Bytes marked = reserved();
   CHECK(marked >= plain + Bytes(2 * 7 * 4096 * 512 * 2));
-  w.framework.reads_lengths = true;
+  w.framework.attention.reads_lengths = true;
   CHECK(reserved() < marked);
 }
 
@@ -479,8 +479,8 @@ TEST_CASE("Sums in place are marked, and a wait in each layer frees them", "[mem
 // and a backward slot each. Where blocks wait for the GPU four times as many are, or the step.
 TEST_CASE("More microbatches are played where blocks wait for the GPU", "[memory_play]") {
   Workload w = pretraining(llama(8, 512, 8, 8, 2048, 1000), 128);
-  w.framework.gradient_life = GradientLife::persistent;
-  w.framework.gradient_copy_while_accumulating = false;
+  w.framework.gradients.life = GradientLife::persistent;
+  w.framework.gradients.copy_while_accumulating = false;
   ParallelPlan plan = plan_of(1);
   plan.pipeline = 4;
   const auto slots = [&](int microbatches) {
@@ -488,7 +488,7 @@ TEST_CASE("More microbatches are played where blocks wait for the GPU", "[memory
     return slots_of_step(w, plan, *find_pipeline_schedule("1f1b"), 0).size();
   };
   CHECK(slots(64) == 2 * 4);
-  w.framework.records_streams = true;
+  w.framework.process.records_streams = true;
   CHECK(slots(64) == 2 * 4 * 4);
   CHECK(slots(6) == 2 * 6);
 }

@@ -18,8 +18,8 @@ constexpr std::int64_t code_tokens = 256, h = 512, f = 2048;
 
 Workload eager_workload(Transformer model) {
   Workload w = pretraining(std::move(model), code_tokens);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.runs_transformers = true;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.layers.runs_transformers = true;
   return w;
 }
 
@@ -44,9 +44,9 @@ TEST_CASE("what an MLP's function keeps", "[model_code]") {
   const std::int64_t kernel = saved_by_code(w);
   CHECK(saved_with(w, {.mlp = MlpFunction::keeps_result}) == kernel - 2 * f);
   CHECK(saved_with(w, {.mlp = MlpFunction::written_out}) == kernel + 6 * f);
-  w.framework.autocast = true;
+  w.framework.formats.autocast = true;
   CHECK(saved_with(w, {.mlp = MlpFunction::written_out}) - saved_by_code(w) == 12 * f);
-  w.framework.runs_transformers = false;
+  w.framework.layers.runs_transformers = false;
   CHECK(saved_with(w, {.mlp = MlpFunction::written_out}) == saved_by_code(w));
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("an MLP's function that is computed again in backward", "[model_code]"
 TEST_CASE("a LayerNorm by operators keeps two tensors more", "[model_code]") {
   Workload w = eager_workload(gpt(2, h, 8));
   w.model.norms.kind = NormKind::layer;
-  w.framework.fused_norms = false;
+  w.framework.layers.fused_norms = false;
   CHECK(saved_with(w, {.layer_norm_operators = true}) - saved_by_code(w) == 2 * 2 * 2 * h);
   w.model.code.layer_norm_operators = true;
   const LayerGraph graph = block_graph(w, plan_of(1), {});
@@ -111,10 +111,10 @@ TEST_CASE("a LayerNorm by operators keeps two tensors more", "[model_code]") {
 // softmax in fp32.
 TEST_CASE("a softmax in the format of its scores keeps no fp32 copy", "[model_code]") {
   Workload w = eager_workload(gpt(2, h, 8));
-  w.framework.attention = AttentionKernel::eager;
-  w.framework.softmax_in_fp32 = true;
+  w.framework.attention.kernel = AttentionKernel::eager;
+  w.framework.attention.softmax_in_fp32 = true;
   CHECK(saved_by_code(w) - saved_with(w, {.half_softmax = true}) == 8 * code_tokens * 4);
-  w.framework.autocast = true;
+  w.framework.formats.autocast = true;
   CHECK(saved_by_code(w) == saved_with(w, {.half_softmax = true}));
 }
 
@@ -123,9 +123,9 @@ TEST_CASE("a softmax in the format of its scores keeps no fp32 copy", "[model_co
 // the gradients of both live at once.
 TEST_CASE("a compiler keeps of scores what the products write and read", "[model_code]") {
   Workload w = eager_workload(gpt(2, h, 8));
-  w.framework.kernels = KernelStyle::compiled;
-  w.framework.attention = AttentionKernel::eager;
-  w.framework.softmax_in_fp32 = true;
+  w.framework.layers.kernels = KernelStyle::compiled;
+  w.framework.attention.kernel = AttentionKernel::eager;
+  w.framework.attention.softmax_in_fp32 = true;
   const std::int64_t scores = 8 * code_tokens * code_tokens;
   const auto check = [&](std::int64_t kept, std::int64_t in_backward) {
     const LayerGraph graph = block_graph(w, plan_of(1), {});
@@ -152,8 +152,8 @@ TEST_CASE("a compiler keeps of scores what the products write and read", "[model
 // more where the 16-bit result is the softmax's own.
 TEST_CASE("dropout does not keep the 16-bit weights that it reads", "[model_code]") {
   Workload w = eager_workload(gpt(2, h, 8));
-  w.framework.attention = AttentionKernel::eager;
-  w.framework.softmax_in_fp32 = true;
+  w.framework.attention.kernel = AttentionKernel::eager;
+  w.framework.attention.softmax_in_fp32 = true;
   const std::int64_t scores = 8 * code_tokens;
   const auto more = [&] {
     w.attention_dropout = false;
@@ -162,7 +162,7 @@ TEST_CASE("dropout does not keep the 16-bit weights that it reads", "[model_code
     return saved_by_code(w) - without;
   };
   CHECK(more() == scores);
-  w.framework.softmax_in_fp32 = false;
+  w.framework.attention.softmax_in_fp32 = false;
   CHECK(more() == 3 * scores);
 }
 
@@ -170,8 +170,8 @@ TEST_CASE("dropout does not keep the 16-bit weights that it reads", "[model_code
 // Under autocast each of 24 linears reads a 16-bit copy of its own, where 3 did: 2h bytes each.
 TEST_CASE("a module for each head multiplies, and casts, for itself", "[model_code]") {
   Workload w = eager_workload(gpt(2, h, 8));
-  w.framework.attention = AttentionKernel::eager;
-  w.framework.runs_transformers = false;
+  w.framework.attention.kernel = AttentionKernel::eager;
+  w.framework.layers.runs_transformers = false;
   const ModelCode apart{.stated = true, .heads_apart = true};
   const auto counts = [&](const ModelCode& code) {
     w.model.code = code;
@@ -190,9 +190,9 @@ TEST_CASE("a module for each head multiplies, and casts, for itself", "[model_co
   CHECK(counts({}) == std::vector<std::int64_t>{3, 1});
   CHECK(counts(apart) == std::vector<std::int64_t>{24, 8});
   CHECK(saved_with(w, apart) == saved_with(w, {}));
-  w.framework.autocast = true;
+  w.framework.formats.autocast = true;
   CHECK(saved_with(w, apart) - saved_with(w, {}) == 21 * 2 * h);
-  w.framework.autocast = false;
+  w.framework.formats.autocast = false;
   w.method = Method::lora;
   w.model.code = apart;
   std::vector<std::int64_t> columns;  // of the adapters of q, k, v, o, up and down, all whole
@@ -207,8 +207,8 @@ TEST_CASE("a module for each head multiplies, and casts, for itself", "[model_co
 // with dropout one more, and under autocast two casts.
 TEST_CASE("a module for each head launches its scores' kernels for itself", "[model_code]") {
   Workload w = eager_workload(gpt(2, h, 8));
-  w.framework.attention = AttentionKernel::eager;
-  w.framework.runs_transformers = false;
+  w.framework.attention.kernel = AttentionKernel::eager;
+  w.framework.layers.runs_transformers = false;
   const auto launches = [&](std::vector<Kernel> Operator::*pass) {
     const auto count = [&](bool heads_apart) {
       w.model.code = {.stated = true, .heads_apart = heads_apart};
@@ -226,7 +226,7 @@ TEST_CASE("a module for each head launches its scores' kernels for itself", "[mo
   w.attention_dropout = true;
   CHECK(launches(&Operator::forward) == 7 * 6);
   CHECK(launches(&Operator::backward) == 7 * 5);
-  w.framework.autocast = true;
+  w.framework.formats.autocast = true;
   CHECK(launches(&Operator::forward) == 7 * 8);
   CHECK(launches(&Operator::backward) == 7 * 7);
 }
@@ -258,7 +258,7 @@ TEST_CASE("a class that rotates by flash-attn's kernel does so on fp32 copies", 
   const std::vector<std::int64_t> half{20 * n, 9 * n / 2, 28 * n, 9 * n / 2};
   CHECK(passes(false) == half);
   CHECK(passes(true) == std::vector<std::int64_t>{20 * n, n, 20 * n, n});
-  w.framework.attention = AttentionKernel::eager;
+  w.framework.attention.kernel = AttentionKernel::eager;
   CHECK(passes(true) == half);
 }
 
@@ -288,27 +288,27 @@ TEST_CASE("rotation of neighbours in pairs", "[model_code]") {
     return found;
   };
   const std::int64_t n = code_tokens * h;
-  w.framework.rotary_code = RotaryCode::pairs;
+  w.framework.attention.rotary_code = RotaryCode::pairs;
   CHECK(passes() == std::vector<std::int64_t>{42 * n, 3 * n, 8, 52 * n, 11 * n / 2, 14});
   // A framework that gathers a row of sines and one of cosines for each token, 8 heads in n, reads
   // and writes both.
-  w.framework.gathers_angles = true;
+  w.framework.attention.gathers_angles = true;
   CHECK(passes() == std::vector<std::int64_t>{42 * n + n, 3 * n, 10, 52 * n, 11 * n / 2, 14});
-  w.framework.gathers_angles = false;
-  w.framework.rotary_code = RotaryCode::chosen_pairs;
-  w.framework.autocast = true;
+  w.framework.attention.gathers_angles = false;
+  w.framework.attention.rotary_code = RotaryCode::chosen_pairs;
+  w.framework.formats.autocast = true;
   w.model.norms.kind = NormKind::layer;
   w.model.qk_norm = QkNorm::head_dim;
   CHECK(passes() == std::vector<std::int64_t>{50 * n, 3 * n, 8, 110 * n, 11 * n / 2, 17});
-  w.framework.kernels = KernelStyle::compiled;
+  w.framework.layers.kernels = KernelStyle::compiled;
   CHECK(passes().at(2) == 1);
 }
 
 TEST_CASE("rotation of neighbours in a framework's kernels is PyTorch's", "[model_code]") {
   Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
-  w.framework.kernels = KernelStyle::fused;
-  w.framework.eager_rotary = true;
-  w.framework.rotary_code = RotaryCode::pairs;
+  w.framework.layers.kernels = KernelStyle::fused;
+  w.framework.attention.eager_rotary = true;
+  w.framework.attention.rotary_code = RotaryCode::pairs;
   int found = 0;
   for (const Operator& op : block_graph(w, plan_of(1), {}).operators)
     if (op.name == "rotary")
@@ -335,11 +335,11 @@ TEST_CASE("branches that a class scales before they join the stream", "[model_co
   CHECK(scaled().empty());
   w.model.code.scales_branches = true;
   CHECK(scaled() == both);
-  w.framework.kernels = KernelStyle::fused;  // which scale on the way
+  w.framework.layers.kernels = KernelStyle::fused;  // which scale on the way
   CHECK(scaled().empty());
-  w.framework.kernels = KernelStyle::eager;
+  w.framework.layers.kernels = KernelStyle::eager;
   w.model.code.scales_branches = false;
-  w.framework.scales_branches = true;
+  w.framework.layers.scales_branches = true;
   CHECK(scaled() == both);
 }
 
@@ -347,9 +347,9 @@ TEST_CASE("branches that a class scales before they join the stream", "[model_co
 // their gradient back; the stream, which is fp32, is normed as it is.
 TEST_CASE("autocast's norm of heads copies them to fp32", "[model_code]") {
   Workload w = eager_workload(gpt(2, h, 8));
-  w.framework.autocast = true;
-  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
-  w.framework.runs_transformers = false;
+  w.framework.formats.autocast = true;
+  w.framework.formats.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  w.framework.layers.runs_transformers = false;
   w.model.qk_norm = QkNorm::head_dim;
   const std::int64_t n = code_tokens * h;
   int of_heads = 0, of_stream = 0;
@@ -386,7 +386,7 @@ TEST_CASE("PyTorch's LayerNorm reads its rows twice", "[model_code]") {
   CHECK(work(norm().forward).singly == 0);
   CHECK(work(norm().backward).moved.value == 10 * n);
   CHECK(work(norm().backward).singly == 3 * n);
-  w.framework.kernels = KernelStyle::fused;
+  w.framework.layers.kernels = KernelStyle::fused;
   CHECK(work(norm().forward).moved.value == 4 * n);
   CHECK(work(norm().backward).moved.value == 6 * n);
   CHECK(work(norm().backward).singly == 0);
@@ -413,8 +413,8 @@ TEST_CASE("values that are a view hold the whole projection", "[model_code]") {
 // each under autocast), and have one adapter each.
 TEST_CASE("fused projections cast their input once", "[model_code]") {
   Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
-  w.framework.autocast = true;
-  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  w.framework.formats.autocast = true;
+  w.framework.formats.pretrain_weights = WeightRecipe::fp32_with_half_compute;
   const std::int64_t view = 2 * 2 * h;
   const ModelCode both{.fused_qkv = true, .fused_gate_up = true};
   CHECK(saved_with(w, both) - saved_by_code(w) == view - 3 * 2 * h);
@@ -425,7 +425,7 @@ TEST_CASE("fused projections cast their input once", "[model_code]") {
 TEST_CASE("capped scores keep a tangent", "[model_code]") {
   Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
   CHECK(saved_with(w, {.caps_scores = true}) == saved_by_code(w));
-  w.framework.attention = AttentionKernel::eager;
+  w.framework.attention.kernel = AttentionKernel::eager;
   CHECK(saved_with(w, {.caps_scores = true}) - saved_by_code(w) == 2 * 8 * code_tokens);
 }
 
@@ -433,10 +433,10 @@ TEST_CASE("capped scores keep a tangent", "[model_code]") {
 TEST_CASE("clamped scores are kept in the format of the mask", "[model_code]") {
   Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
   CHECK(saved_with(w, {.clamps_scores = true}) == saved_by_code(w));
-  w.framework.attention = AttentionKernel::eager;
+  w.framework.attention.kernel = AttentionKernel::eager;
   CHECK(saved_with(w, {.clamps_scores = true}) - saved_by_code(w) == 2 * 8 * code_tokens);
-  w.framework.autocast = true;
-  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  w.framework.formats.autocast = true;
+  w.framework.formats.pretrain_weights = WeightRecipe::fp32_with_half_compute;
   CHECK(saved_with(w, {.clamps_scores = true}) - saved_by_code(w) == 4 * 8 * code_tokens);
 }
 
@@ -456,7 +456,7 @@ TEST_CASE("eager experts keep the activated gate", "[model_code]") {
   };
   const std::int64_t gate = 2 * 64 * 2, both = 2 * gate;
   CHECK(kept() == std::vector<std::int64_t>{both, gate, both});
-  w.framework.kernels = KernelStyle::fused;
+  w.framework.layers.kernels = KernelStyle::fused;
   CHECK(kept() == std::vector<std::int64_t>{both});
 }
 

@@ -94,7 +94,7 @@ TEST_CASE("a rank's only expert is shared out to no other rank", "[newton_schulz
 TEST_CASE("tables and norms keep AdamW's states", "[newton_schulz]") {
   Workload w = with_muon(llama(1, 64, 2, 2, 128, 100));
   w.method = Method::full;
-  w.framework.finetune_weights = WeightRecipe::fp32;
+  w.framework.formats.finetune_weights = WeightRecipe::fp32;
   LayerParameters matrices, tables;
   matrices.linear = tables.other = 1 << 20;
   CHECK(layer_state(w, plan_of(1), matrices, true).optimizer == 4 << 20);

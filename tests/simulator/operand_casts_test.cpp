@@ -45,8 +45,8 @@ Bytes gathered(const Workload& w, const ParallelPlan& plan) {
 
 Workload in_fp8() {
   Workload w = pretraining(llama(1, 512, 8, 4, 1408, 1000), 128);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.fused_norms = true;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.layers.fused_norms = true;
   w.compute = DType::fp8;
   return w;
 }
@@ -73,15 +73,15 @@ TEST_CASE("one scale for a tensor: each operand is cast once", "[casts]") {
 // of blocks belong to an order, and other libraries' products want both: 4 as before.
 TEST_CASE("one scale for a tensor: written once where products read either order", "[casts]") {
   Workload w = in_fp8();
-  w.framework.kernels = KernelStyle::fused;
-  w.framework.narrow_weights_twice = false;
+  w.framework.layers.kernels = KernelStyle::fused;
+  w.framework.narrow.weights_twice = false;
   const Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 3 * inputs);
   CHECK(m.backward == 3 * cast_outputs);
   w.compute = DType::mxfp8;
   CHECK(casts(w, plan_of(1)).forward == 4 * inputs);
   w.compute = DType::fp8;
-  w.framework.kernels = KernelStyle::eager;
+  w.framework.layers.kernels = KernelStyle::eager;
   CHECK(casts(w, plan_of(1)).forward == 4 * inputs);
 }
 
@@ -91,15 +91,15 @@ TEST_CASE("one scale for a tensor: written once where products read either order
 TEST_CASE("four bits: one kernel looks for largest values, one or two write", "[casts]") {
   Workload w = in_fp8();
   w.compute = DType::nvfp4;
-  w.framework.kernels = KernelStyle::fused;
+  w.framework.layers.kernels = KernelStyle::fused;
   Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 5.125 * inputs);
   CHECK(m.backward == 5.125 * cast_outputs);
-  w.framework.quantizes_apart = true;
+  w.framework.narrow.quantizes_apart = true;
   m = casts(w, plan_of(1));
   CHECK(m.forward == 7.125 * inputs);
   CHECK(m.backward == 7.125 * cast_outputs);
-  w.framework.kernels = KernelStyle::compiled;
+  w.framework.layers.kernels = KernelStyle::compiled;
   CHECK(casts(w, plan_of(1)).forward == 4 * inputs);
 }
 
@@ -110,8 +110,8 @@ TEST_CASE("four bits: one kernel looks for largest values, one or two write", "[
 TEST_CASE("four bits by torchao: kernels that compute longer than they move", "[casts]") {
   Workload w = in_fp8();
   w.compute = DType::nvfp4;
-  w.framework.kernels = KernelStyle::compiled;
-  w.framework.weight_cast = WeightCast::each_pass;
+  w.framework.layers.kernels = KernelStyle::compiled;
+  w.framework.narrow.weight_cast = WeightCast::each_pass;
   const Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 5.125 * (inputs + weights));
   CHECK(m.backward == 5.125 * cast_outputs);
@@ -128,7 +128,7 @@ TEST_CASE("four bits by torchao: kernels that compute longer than they move", "[
 // Rows 3 bytes, columns 5; a weight's rows 3 and columns 7; 4 for what is rescaled.
 TEST_CASE("a scale for each row: rows and columns are cast apart, weights too", "[casts]") {
   Workload w = in_fp8();
-  w.framework.scales_rows = true;
+  w.framework.narrow.scales_rows = true;
   const Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 3 * (inputs + weights));
   CHECK(m.backward == 3 * cast_outputs + 7 * weights + 4 * input_gradients);
@@ -144,11 +144,11 @@ TEST_CASE("sequence parallelism gathers 8 bits where the framework does, with on
   plan.sequence_parallel = true;
   CHECK(gathered(w, plan) == Bytes(2 * 128 * 512));
   const double before = casts(w, plan).forward;
-  w.framework.gathers_sequence_quantized = true;
+  w.framework.narrow.gathers_sequence = true;
   CHECK(gathered(w, plan) == Bytes(128 * 512));
   // Two gathered tensors of 128 x 512 (of q, k, v; of gate and up): 3/4 of 4 bytes less for each.
   CHECK(before - casts(w, plan).forward == 2 * 0.75 * 4 * 128 * 512);
-  w.framework.scales_rows = true;
+  w.framework.narrow.scales_rows = true;
   CHECK(gathered(w, plan) == Bytes(2 * 128 * 512));
 }
 
@@ -165,8 +165,8 @@ TEST_CASE("asynchronous tensor parallelism hides what a rescaling does not part"
     return count;
   };
   CHECK(hidden() == 8);  // two gathers and two sums, forward and backward
-  w.framework.scales_rows = true;
-  w.framework.overlap_tensor_backward = false;
+  w.framework.narrow.scales_rows = true;
+  w.framework.parallel.overlap_tensor_backward = false;
   CHECK(hidden() == 2);  // the sums of forward
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("asynchronous tensor parallelism hides what a rescaling does not part"
 // the activation made, 512 and 1,408 wide. What a norm made it has looked at itself.
 TEST_CASE("a scale of the largest value: an operand is read once more", "[casts]") {
   Workload w = in_fp8();
-  w.framework.current_scaling = true;
+  w.framework.narrow.current_scaling = true;
   const Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 4 * inputs + 2 * cast_tokens * (512 + 1408));
   CHECK(m.backward == 6 * cast_outputs);
@@ -185,7 +185,7 @@ TEST_CASE("a scale of the largest value: an operand is read once more", "[casts]
 // backward pass casts it again (3).
 TEST_CASE("weights that every pass casts anew", "[casts]") {
   Workload w = in_fp8();
-  w.framework.weight_cast = WeightCast::each_pass;
+  w.framework.narrow.weight_cast = WeightCast::each_pass;
   const Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 4 * inputs + 5 * weights);
   CHECK(m.backward == 4 * cast_outputs + 3 * weights);
@@ -197,7 +197,7 @@ TEST_CASE("weights that every pass casts anew", "[casts]") {
 // linears with a byte less.
 TEST_CASE("weights that are gathered in 8 bits", "[casts]") {
   Workload w = in_fp8();
-  w.framework.weight_cast = WeightCast::gathered;
+  w.framework.narrow.weight_cast = WeightCast::gathered;
   const Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 4 * inputs);
   CHECK(m.backward == 4 * cast_outputs + 2 * weights);
@@ -206,7 +206,7 @@ TEST_CASE("weights that are gathered in 8 bits", "[casts]") {
   LayerParameters p;
   p.linear = static_cast<std::int64_t>(weights);
   const std::int64_t narrow = layer_state(w, plan, p, true).gathered;
-  w.framework.weight_cast = WeightCast::each_pass;
+  w.framework.narrow.weight_cast = WeightCast::each_pass;
   CHECK(layer_state(w, plan, p, true).gathered - narrow == 2949120);
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("weights that are gathered in 8 bits", "[casts]") {
 TEST_CASE("weights and inputs with scales of blocks that every pass casts anew", "[casts]") {
   Workload w = in_fp8();
   w.compute = DType::mxfp8;
-  w.framework.weight_cast = WeightCast::each_pass;
+  w.framework.narrow.weight_cast = WeightCast::each_pass;
   const Moved m = casts(w, plan_of(1));
   CHECK(m.forward == 3 * (inputs + weights));
   CHECK(m.backward == 6 * cast_outputs + 3 * weights);
@@ -226,10 +226,10 @@ TEST_CASE("weights and inputs with scales of blocks that every pass casts anew",
 // attention's output are read once more.
 TEST_CASE("a compiled model scans only what no kernel of its own made", "[casts]") {
   Workload w = in_fp8();
-  w.framework.kernels = KernelStyle::compiled;
+  w.framework.layers.kernels = KernelStyle::compiled;
   const double before = casts(w, plan_of(1)).forward;
   const double gradients = casts(w, plan_of(1)).backward;
-  w.framework.current_scaling = true;
+  w.framework.narrow.current_scaling = true;
   CHECK(casts(w, plan_of(1)).forward - before == 2 * cast_tokens * 512);
   CHECK(casts(w, plan_of(1)).backward == gradients);
 }
@@ -239,7 +239,7 @@ TEST_CASE("a compiled model scans only what no kernel of its own made", "[casts]
 // too, both copies of it, 2 bytes, stay with them.
 TEST_CASE("what narrow products keep for backward", "[casts]") {
   Workload w = in_fp8();
-  w.framework.kernels = KernelStyle::fused;
+  w.framework.layers.kernels = KernelStyle::fused;
   const auto kept = [&](std::string_view name) {
     const LayerGraph g = block_graph(w, plan_of(1), {});
     std::set<TensorIndex> saved;
@@ -253,7 +253,7 @@ TEST_CASE("what narrow products keep for backward", "[casts]") {
   };
   CHECK(kept("narrow_input") == inputs);
   CHECK(kept("narrow_weight") == 0);
-  w.framework.narrow_weights = NarrowWeights::saved;
+  w.framework.narrow.weights = NarrowWeights::saved;
   CHECK(kept("narrow_weight") == 2 * weights);
   w.compute = DType::mxfp8;
   CHECK(kept("narrow_input") == inputs * 33 / 32);
@@ -288,11 +288,11 @@ bool reads_narrow(const Operator& op) {
 // Kept are 2 + 2/32 bytes of q, k and v each, where it were 2; result and statistics as before.
 TEST_CASE("attention in 8 bits: q, k, v and the result's gradient are cast both ways", "[casts]") {
   Workload w = in_fp8();
-  w.framework.kernels = KernelStyle::fused;
-  w.framework.attention = AttentionKernel::cudnn;
+  w.framework.layers.kernels = KernelStyle::fused;
+  w.framework.attention.kernel = AttentionKernel::cudnn;
   w.compute = DType::mxfp8;
   const LayerGraph half = block_graph(w, plan_of(1), {});
-  w.framework.narrow_attention = true;
+  w.framework.narrow.attention = true;
   const LayerGraph narrow = block_graph(w, plan_of(1), {});
   const Operator &before = attention_in(half), &op = attention_in(narrow);
   CHECK(reads_narrow(op));
@@ -305,7 +305,7 @@ TEST_CASE("attention in 8 bits: q, k, v and the result's gradient are cast both 
   w.compute = DType::fp8;  // with one scale for a tensor it is another kernel, not modelled
   CHECK_FALSE(reads_narrow(attention_in(block_graph(w, plan_of(1), {}))));
   w.compute = DType::mxfp8;
-  w.framework.attention = AttentionKernel::flash;
+  w.framework.attention.kernel = AttentionKernel::flash;
   CHECK_FALSE(reads_narrow(attention_in(block_graph(w, plan_of(1), {}))));
 }
 
@@ -319,7 +319,7 @@ TEST_CASE("the head's product in 8 bits, where it is asked for", "[casts]") {
     throw std::runtime_error("no head");
   };
   CHECK(format() == DType::bf16);
-  w.framework.narrow_head = true;
+  w.framework.narrow.head = true;
   CHECK(format() == DType::mxfp8);
   w.compute = DType::bf16;
   CHECK(format() == DType::bf16);

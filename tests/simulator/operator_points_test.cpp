@@ -52,9 +52,9 @@ LayerGraph graph_of(const OperatorSet& s, int rows, int width) {
                                                           hidden, loss ? width : 32000),
                            rows);
   w.compute = s.dtype;
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.loss_upcasts = s.dtype == DType::bf16;
-  w.framework.loss = s.name == "cross_entropy" ? LossKind::dense : LossKind::vocab_parallel;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.loss.upcasts = s.dtype == DType::bf16;
+  w.framework.loss.kind = s.name == "cross_entropy" ? LossKind::dense : LossKind::vocab_parallel;
   if (loss) return head_graph(w, plan_of(1), false);
   if (rotary) return block_graph(w, plan_of(1), {});
   const ParallelPlan plan = plan_of(1);

@@ -44,7 +44,7 @@ struct Step {
 // rank that steps fewer elements than that sees a piece of it.
 TEST_CASE("Overflow and norm are read off wide copies", "[optimizer_memory]") {
   Step whole, piece, narrow;
-  whole.framework.wide_gradient_checks = piece.framework.wide_gradient_checks = true;
+  whole.framework.update.wide_gradient_checks = piece.framework.update.wide_gradient_checks = true;
   whole.total.stepped_elements = narrow.total.stepped_elements = 4 * mi;
   piece.total.stepped_elements = 2 * mi;
   for (Step* step : {&whole, &piece, &narrow}) step->run(3 * mi);
@@ -65,10 +65,10 @@ TEST_CASE("ZeRO's norm and its search for NaN hold copies of a gradient", "[opti
     Step step;
     step.plan = plan_of(2);
     step.plan.zero_stage = stage;
-    step.framework.norm_in_double = true;
-    step.framework.checks_partition = checks;
-    step.framework.gradient_dtype = format;
-    step.framework.wide_gradient_checks = older;
+    step.framework.update.norm_in_double = true;
+    step.framework.update.checks_partition = checks;
+    step.framework.gradients.dtype = format;
+    step.framework.update.wide_gradient_checks = older;
     step.total.stepped_elements = 8 * mi;
     step.run(2 * mi);
     CHECK(step.ledger.allocated() == Bytes(0));
@@ -88,7 +88,7 @@ TEST_CASE("ZeRO-1 drops gradients of other ranks before it steps", "[optimizer_m
   Step step;
   step.plan = plan_of(2);
   step.plan.zero_stage = 1;
-  step.framework.clones_partition = step.framework.fp32_gradient_at_step = true;
+  step.framework.update.clones_partition = step.framework.update.fp32_gradient_at_step = true;
   step.total.gradients = 16 * mi;
   step.total.stepped_elements = 4 * mi;
   LayerHoldings layer;
@@ -103,7 +103,7 @@ TEST_CASE("ZeRO-1 drops gradients of other ranks before it steps", "[optimizer_m
 // 1.5e9 elements, of which ZeRO-3 flattens (2 B) and widens (4 B) 1e9 at a time.
 TEST_CASE("ZeRO-3 steps by sub-group", "[optimizer_memory]") {
   Step step;
-  step.framework.clones_partition = step.framework.fp32_gradient_at_step = true;
+  step.framework.update.clones_partition = step.framework.update.fp32_gradient_at_step = true;
   step.total.stepped_elements = 1'500'000'000;
   step.plan.zero_stage = 2;
   step.run(mi);
@@ -142,7 +142,7 @@ TEST_CASE("A unit's flat parameter has one tensor of each state", "[optimizer_me
     Step step;
     step.plan = plan_of(2);
     step.plan.zero_stage = 3;
-    step.framework.sharded.steps_whole_units = whole;
+    step.framework.sharding.parameters.steps_whole_units = whole;
     LayerGraph graph;
     graph.operators.resize(4);
     for (Operator& op : graph.operators) op.weight_gradient_elements = 2 * mi;
@@ -168,8 +168,8 @@ TEST_CASE("A unit's flat parameter has one tensor of each state", "[optimizer_me
 TEST_CASE("What steps tensors one by one widens the largest", "[optimizer_memory]") {
   const auto peak = [](WeightRecipe weights, std::int64_t stepped) {
     Step step;
-    step.workload.framework.pretrain_weights = weights;
-    step.workload.framework.fused_optimizer = false;
+    step.workload.framework.formats.pretrain_weights = weights;
+    step.workload.framework.update.fused = false;
     step.workload.step_with(*optimizer_named("adafactor"));
     step.total.stepped_elements = stepped;
     step.run(3 * mi);
@@ -185,7 +185,7 @@ TEST_CASE("What steps tensors one by one widens the largest", "[optimizer_memory
 TEST_CASE("SGD steps lists of tensors in place", "[optimizer_memory]") {
   Step step;
   step.add_layer(8 * mi);
-  step.framework.fused_optimizer = false;
+  step.framework.update.fused = false;
   step.workload.step_with(*optimizer_named("sgd-momentum"));
   step.run(2 * mi);
   CHECK(step.ledger.peak().allocated == Bytes(8 * mi));
@@ -194,8 +194,8 @@ TEST_CASE("SGD steps lists of tensors in place", "[optimizer_memory]") {
 // Moments of 8 MiB each; beside them the second one's root, of as many elements.
 TEST_CASE("foreach kernels hold a root of every second moment", "[optimizer_memory]") {
   Step step;
-  step.framework.clones_partition = true;
-  step.framework.fused_optimizer = false;
+  step.framework.update.clones_partition = true;
+  step.framework.update.fused = false;
   step.total.optimizer = 16 * mi;
   step.run(0);
   CHECK(step.ledger.peak().allocated == Bytes(24 * mi));
@@ -205,8 +205,8 @@ TEST_CASE("foreach kernels hold a root of every second moment", "[optimizer_memo
 // bitsandbytes has no list of roots: 8-bit moments of 2 Mi elements, 2 MiB each, are all it takes.
 TEST_CASE("a kernel for each tensor needs nothing beside states", "[optimizer_memory]") {
   Step step;
-  step.framework.fused_optimizer = false;
-  step.framework.foreach_optimizer = true;
+  step.framework.update.fused = false;
+  step.framework.update.foreach = true;
   step.workload.optimizer = optimizer_named("adamw8bit");
   step.add_layer(4 * mi);
   step.total.stepped_elements = 2 * mi;
@@ -217,9 +217,9 @@ TEST_CASE("a kernel for each tensor needs nothing beside states", "[optimizer_me
 // PyTorch 2.0 adds eps out of place: the root's 8 MiB and the sum's.
 TEST_CASE("foreach kernels of PyTorch 2.0 hold two lists", "[optimizer_memory]") {
   Step step;
-  step.framework.clones_partition = true;
-  step.framework.fused_optimizer = false;
-  step.framework.foreach_lists = 2;
+  step.framework.update.clones_partition = true;
+  step.framework.update.fused = false;
+  step.framework.update.foreach_lists = 2;
   step.total.optimizer = 16 * mi;
   step.run(0);
   CHECK(step.ledger.peak().allocated == Bytes(32 * mi));
@@ -233,8 +233,8 @@ TEST_CASE("foreach kernels of PyTorch 2.0 hold two lists", "[optimizer_memory]")
 TEST_CASE("Muon steps a matrix at a time, and AdamW the tables", "[optimizer_memory]") {
   const auto peak = [](std::int64_t matrix, std::int64_t table, int experts, bool stacked) {
     Step step;
-    step.workload.framework.pretrain_weights = WeightRecipe::fp32;
-    step.framework.fused_optimizer = false;
+    step.workload.framework.formats.pretrain_weights = WeightRecipe::fp32;
+    step.framework.update.fused = false;
     step.workload.step_with(*optimizer_named("muon"));
     LayerGraph tables;
     tables.operators.resize(1);
@@ -269,8 +269,8 @@ TEST_CASE("Embedding and head are no matrices for Muon", "[optimizer_memory]") {
     Workload& w = step.workload;
     w.model = llama(2, 128, 2, 2, 256, 10'240);
     w.model.tied_embeddings = tied;
-    w.framework.pretrain_weights = WeightRecipe::fp32;
-    w.framework.fused_optimizer = false;
+    w.framework.formats.pretrain_weights = WeightRecipe::fp32;
+    w.framework.update.fused = false;
     w.step_with(*optimizer_named("muon"));
     const ModelPartition parts =
         partition_weights(w, step.plan, *find_pipeline_schedule(step.plan.schedule_row()));
@@ -295,9 +295,9 @@ TEST_CASE("A tensor that is stepped alone has two temporaries", "[optimizer_memo
   for (const bool flat : {true, false}) {
     Step step;
     step.add_layer(16 * mi);
-    step.framework.clones_partition = flat;
-    step.framework.fused_optimizer = false;
-    step.framework.foreach_optimizer = false;
+    step.framework.update.clones_partition = flat;
+    step.framework.update.fused = false;
+    step.framework.update.foreach = false;
     step.total.stepped_elements = 2 * mi;
     step.run(1 * mi);
     CHECK(step.ledger.peak().allocated == Bytes((flat ? 32 : 24) * mi));
@@ -313,7 +313,7 @@ TEST_CASE("A shard that is one flat tensor has states of its size", "[optimizer_
     Step step;
     step.plan = plan_of(2);
     step.plan.zero_stage = 1;
-    step.framework.flat_shard = flat;
+    step.framework.update.flat_shard = flat;
     step.graph.operators.resize(2);
     step.graph.operators[0].weight_gradient_elements = 3 * mi;
     step.graph.operators[1].weight_gradient_elements = mi;

@@ -38,7 +38,7 @@ TEST_CASE("Nodes hold inputs, outputs and gradients of a layer", "[memory_play]"
   Workload w = small_mixture();
   const std::int64_t t = tokens * hidden * 2;
   CHECK(held_by_first_block(w, over_four_ranks(2)) == 10 * t);
-  w.framework.dispatches_once = true;
+  w.framework.experts.dispatches_once = true;
   CHECK(held_by_first_block(w, over_four_ranks(2)) == 19 * t / 2);
   w.model.moe.reset();
   CHECK(held_by_first_block(w, plan_of(1)) == 4 * t);
@@ -52,7 +52,7 @@ TEST_CASE("What nodes hold stands beside the next microbatch", "[memory_play]") 
     return first_stage(w, over_four_ranks(microbatches)).steady.allocated.value;
   };
   const std::int64_t two = peak(2), one = peak(1);
-  w.framework.overlap_keeps_nodes = true;
+  w.framework.experts.overlap_keeps_nodes = true;
   CHECK(static_cast<double>(peak(2) - two) ==
         Approx(static_cast<double>(4 * held_by_first_block(w, over_four_ranks(2)))).epsilon(0.05));
   CHECK(static_cast<double>(peak(1) - one) < 0.5 * static_cast<double>(peak(2) - two));

@@ -54,13 +54,13 @@ TEST_CASE("what ZeRO-3 gathers of a layer", "[parameter_state]") {
   CHECK(layer_state(w, plan, parameters, true).gathered == 2000);
   plan.data = 1;
   CHECK(layer_state(w, plan, parameters, true).gathered == 0);
-  w.framework.clones_partition = true;
+  w.framework.update.clones_partition = true;
   CHECK(layer_state(w, plan, parameters, true).gathered == 2000);
   plan.data = 8;
-  w.framework.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  w.framework.formats.pretrain_weights = WeightRecipe::fp32_with_half_compute;
   CHECK(layer_state(w, plan, parameters, true).gathered == 2000);
   CHECK(layer_state(w, plan, parameters, true).unsharded_gradients == 2000);
-  w.framework.gathers_as_stored = true;
+  w.framework.sharding.gathers_as_stored = true;
   CHECK(layer_state(w, plan, parameters, true).gathered == 4000);
   CHECK(layer_state(w, plan, parameters, true).unsharded_gradients == 4000);
 }
@@ -73,7 +73,7 @@ TEST_CASE("constants of 4-bit weights stay or move as their library has them",
   Workload w = pretraining(gpt(2, 64, 2), 64);
   w.method = Method::qlora;
   w.adapter.base = Quantization::nf4;
-  w.framework.quantized_sharding = true;
+  w.framework.sharding.quantized = true;
   LayerParameters parameters;
   parameters.linear = 65'536;
   ParallelPlan plan = plan_of(4);
@@ -85,7 +85,7 @@ TEST_CASE("constants of 4-bit weights stay or move as their library has them",
   CHECK(stays.gathered == codes);
   CHECK(stays.offloaded(w.framework) == codes / 4);
   CHECK(stays.left_by_offload(w.framework) == constants);
-  w.framework.moves_constants = true;
+  w.framework.sharding.moves_constants = true;
   const LayerState moves = layer_state(w, plan, parameters, false);
   CHECK(moves.weights == codes / 4);
   CHECK(moves.quantization == constants / 4);
@@ -98,30 +98,30 @@ TEST_CASE("constants of 4-bit weights stay or move as their library has them",
 TEST_CASE("weight recipes store what their frameworks store", "[parameter_state]") {
   Workload w = pretraining(gpt(2, 64, 2), 64);
   const auto each = [&](WeightRecipe recipe) {
-    w.framework.pretrain_weights = recipe;
+    w.framework.formats.pretrain_weights = recipe;
     const StoredParameter p = stored_base(w, true, true);
     return p.weight + p.gradient + p.master + p.optimizer;
   };
-  w.framework.gradient_dtype = DType::fp32;
+  w.framework.gradients.dtype = DType::fp32;
   CHECK(each(WeightRecipe::half_with_master) == 18);  // Megatron dist_optimizer.md:16-20
-  w.framework.gradient_dtype = DType::bf16;
+  w.framework.gradients.dtype = DType::bf16;
   CHECK(each(WeightRecipe::half_with_master) == 16);
   CHECK(each(WeightRecipe::fp32_with_half_compute) == 16);
   CHECK(each(WeightRecipe::pure_half) == 8);
-  w.framework.gradient_dtype = DType::fp32;  // beside the weights, as picotron accumulates: 2 more
+  w.framework.gradients.dtype = DType::fp32;  // beside the weights, as picotron accumulates: 2 more
   CHECK(each(WeightRecipe::pure_half) == 10);
 }
 
 // FSDP2 reduces in fp32: 16-bit gradients that wait for the last microbatch wait in 4 bytes.
 TEST_CASE("a whole gradient waits in the number format of its reduction", "[parameter_state]") {
   Workload w = pretraining(gpt(2, 64, 2), 64);
-  w.framework.pretrain_weights = WeightRecipe::pure_half;
-  w.framework.reduce_dtype = DType::fp32;
+  w.framework.formats.pretrain_weights = WeightRecipe::pure_half;
+  w.framework.gradients.reduce_dtype = DType::fp32;
   CHECK(stored_base(w, true, true).whole_gradient == 2);
-  w.framework.accumulates_in_reduce_dtype = true;
+  w.framework.gradients.accumulates_in_reduce_dtype = true;
   CHECK(stored_base(w, true, true).whole_gradient == 4);
   CHECK(stored_base(w, true, true).raw_gradient == 2);
-  w.framework.reduce_dtype = DType::bf16;
+  w.framework.gradients.reduce_dtype = DType::bf16;
   CHECK(stored_base(w, true, true).whole_gradient == 2);
 }
 
@@ -153,9 +153,9 @@ TEST_CASE("tables beside quantised weights are fp32 unless cast back", "[paramet
   w.adapter.base = Quantization::nf4;
   LayerParameters table;
   table.other = 6400;
-  w.framework.upcasts_unquantized = true;
+  w.framework.quantized.upcasts_unquantized = true;
   CHECK(layer_state(w, plan_of(1), table, false).weights == 4 * 6400);
-  w.framework.recasts_tables = true;
+  w.framework.quantized.recasts_tables = true;
   CHECK(layer_state(w, plan_of(1), table, false).weights == 2 * 6400);
 }
 
@@ -167,9 +167,9 @@ TEST_CASE("quantised weights are sharded only where the framework can", "[parame
   parameters.linear = 1 << 20;
   ParallelPlan plan = plan_of(4);
   plan.zero_stage = 3;
-  w.framework.quantized_sharding = false;
+  w.framework.sharding.quantized = false;
   CHECK(layer_state(w, plan, parameters, false).weights == (1 << 20) / 2);
-  w.framework.quantized_sharding = true;
+  w.framework.sharding.quantized = true;
   CHECK(layer_state(w, plan, parameters, false).weights == (1 << 20) / 8);
 }
 
@@ -190,8 +190,8 @@ TEST_CASE("preference training holds a second model", "[parameter_state]") {
   sharded.zero_stage = 3;
   CHECK(more(plan_of(4)) == 2 * (2 << 20));
   CHECK(more(sharded) == 2 * (2 << 20) / 4);
-  w.framework.reference_has_gradients = true;
-  w.framework.gradient_dtype = DType::fp32;
+  w.framework.gradients.reference_has_gradients = true;
+  w.framework.gradients.dtype = DType::fp32;
   CHECK(more(plan_of(4)) == (2 + 4) * (2 << 20));
   w.method = Method::lora;
   CHECK(more(plan_of(4)) == 0);
@@ -223,7 +223,7 @@ TEST_CASE("what each optimizer keeps of a matrix", "[parameter_state]") {
                       {"adafactor", 4 * (4096 + 1024), 0},
                       {"adalomo", 4 * (4096 + 1024), 0}};
   Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
-  w.framework.pretrain_weights = WeightRecipe::pure_half;
+  w.framework.formats.pretrain_weights = WeightRecipe::pure_half;
   LayerParameters matrix, table;
   matrix.linear = table.other = n;
   matrix.linear_sides.count(1024, 4096, 1);
@@ -244,12 +244,12 @@ TEST_CASE("what each optimizer keeps of a matrix", "[parameter_state]") {
 
 TEST_CASE("an optimizer that steps in backward needs no masters", "[parameter_state]") {
   Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
-  w.framework.pretrain_weights = WeightRecipe::half_with_master;
+  w.framework.formats.pretrain_weights = WeightRecipe::half_with_master;
   for (const OptimizerRow& row : optimizer_rows)
     CHECK(row.in_backward ==
           (row.name == "lomo" || row.name == "adalomo" || row.name.ends_with("-layerwise")));
   w.step_with(*optimizer_named("lomo"));
-  CHECK(w.framework.gradient_life == GradientLife::in_backward);
+  CHECK(w.framework.gradients.life == GradientLife::in_backward);
   LayerParameters matrix;
   matrix.linear = 1000;
   const LayerState state = layer_state(w, plan_of(1), matrix, true);
@@ -257,7 +257,7 @@ TEST_CASE("an optimizer that steps in backward needs no masters", "[parameter_st
   CHECK(state.master == 0);
   // A rank beyond the shorter side keeps no more than whole moments would take.
   w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
-  w.framework.pretrain_weights = WeightRecipe::pure_half;
+  w.framework.formats.pretrain_weights = WeightRecipe::pure_half;
   w.step_with(*optimizer_named("galore-adamw"));
   matrix.linear = 100 * 10;
   matrix.linear_sides.count(100, 10, 1);
@@ -268,11 +268,11 @@ TEST_CASE("a module trained whole beside adapters is a copy where the framework 
           "[parameter_state]") {
   Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
   w.method = Method::lora;
-  w.framework.finetune_weights = WeightRecipe::pure_half;
+  w.framework.formats.finetune_weights = WeightRecipe::pure_half;
   LayerParameters table;
   table.other = 6400;
   CHECK(layer_state(w, plan_of(1), table, true).weights == 2 * 6400);
-  w.framework.keeps_replaced_modules = true;  // the frozen one in 16 bits as well
+  w.framework.adapters.keeps_replaced_modules = true;  // the frozen one in 16 bits as well
   CHECK(layer_state(w, plan_of(1), table, true).weights == 2 * 6400 + 2 * 6400);
   CHECK(layer_state(w, plan_of(1), table, false).weights == 2 * 6400);
 }
@@ -282,8 +282,8 @@ TEST_CASE("a module trained whole beside adapters is a copy where the framework 
 TEST_CASE("a tied table that copies replace stays once beside them", "[parameter_state]") {
   Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
   w.method = Method::lora;
-  w.framework.finetune_weights = WeightRecipe::pure_half;
-  w.framework.keeps_replaced_modules = true;
+  w.framework.formats.finetune_weights = WeightRecipe::pure_half;
+  w.framework.adapters.keeps_replaced_modules = true;
   LayerParameters table;
   table.table = 6400;
   w.model.tied_embeddings = true;
@@ -297,15 +297,15 @@ TEST_CASE("a tied table that copies replace stays once beside them", "[parameter
   w.model.tied_embeddings = false;
   CHECK(layer_state(w, plan_of(1), table, true).weights == 2 * 6400 + 2 * 6400);
   w.model.tied_embeddings = true;
-  w.framework.keeps_replaced_modules = false;
+  w.framework.adapters.keeps_replaced_modules = false;
   CHECK(shares_table(w));
 }
 
 // FSDP2 gathers a table that is a unit again for its backward pass, unless both ends have it.
 TEST_CASE("a table is gathered alone where it is not shared", "[parameter_state]") {
   Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
-  w.framework.sharded.embedding_is_unit = true;
-  w.framework.sharded.reshard_after_forward = true;
+  w.framework.sharding.parameters.embedding_is_unit = true;
+  w.framework.sharding.parameters.reshard_after_forward = true;
   ParallelPlan plan = plan_of(2);
   plan.zero_stage = 3;
   const auto alone = [&] { return embedding_gathers(w, plan).again; };
@@ -313,11 +313,11 @@ TEST_CASE("a table is gathered alone where it is not shared", "[parameter_state]
   CHECK(alone());
   w.model.tied_embeddings = true;
   CHECK_FALSE(alone());
-  w.framework.unties_embeddings = true;
+  w.framework.loading.unties_embeddings = true;
   CHECK(alone());
-  w.framework.unties_embeddings = false;
+  w.framework.loading.unties_embeddings = false;
   w.method = Method::lora;
-  w.framework.keeps_replaced_modules = true;
+  w.framework.adapters.keeps_replaced_modules = true;
   w.adapter.targets.lm_head = true;
   CHECK(alone());
 }
@@ -327,17 +327,17 @@ TEST_CASE("a table is gathered alone where it is not shared", "[parameter_state]
 TEST_CASE("16-bit adapters have a master where the engine has one", "[parameter_state]") {
   Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
   w.method = Method::lora;
-  w.framework.adapter_dtype = DType::bf16;
-  w.framework.gradient_dtype = DType::bf16;
-  w.framework.finetune_weights = WeightRecipe::half_with_master;
+  w.framework.adapters.dtype = DType::bf16;
+  w.framework.gradients.dtype = DType::bf16;
+  w.framework.formats.finetune_weights = WeightRecipe::half_with_master;
   const auto each = [&] {
     const StoredParameter p = stored_adapter(w);
     return p.weight + p.gradient + p.master + p.optimizer;
   };
   CHECK(each() == 16);
-  w.framework.finetune_weights = WeightRecipe::pure_half;
+  w.framework.formats.finetune_weights = WeightRecipe::pure_half;
   CHECK(each() == 8);
-  w.framework.adapter_dtype = DType::fp32;  // 4 + 4 + 8
+  w.framework.adapters.dtype = DType::fp32;  // 4 + 4 + 8
   CHECK(each() == 16);
 }
 
@@ -348,16 +348,16 @@ TEST_CASE("Experts that bitsandbytes passes over are kept as they are", "[parame
   w.method = Method::qlora;
   w.adapter.base = Quantization::nf4;
   w.model.moe.emplace();
-  w.framework.upcasts_unquantized = false;
+  w.framework.quantized.upcasts_unquantized = false;
   LayerParameters parameters;
   parameters.linear = parameters.expert = 1024;
   CHECK(layer_state(w, plan_of(1), parameters, false).weights == 2 * 512);
-  w.framework.quantizes_experts = false;
+  w.framework.quantized.experts = false;
   LayerState state = layer_state(w, plan_of(1), parameters, false);
   CHECK(state.weights == 512 + 2 * 1024);
   CHECK(state.quantization == 1024 / 64 * 4);
-  w.framework.upcasts_unquantized = true;
-  w.framework.recasts_tables = false;
+  w.framework.quantized.upcasts_unquantized = true;
+  w.framework.quantized.recasts_tables = false;
   CHECK(layer_state(w, plan_of(1), parameters, false).weights == 512 + 4 * 1024);
   w.adapter.base = Quantization::gptq;  // as its checkpoint has them
   CHECK(layer_state(w, plan_of(1), parameters, false).weights == 2 * 512);
@@ -369,19 +369,19 @@ TEST_CASE("masters beside 16-bit moments may lack what the weights have", "[para
   LayerParameters parameters;
   parameters.linear = 1000;
   const auto state = [&] { return layer_state(w, plan_of(1), parameters, true); };
-  w.framework.keeps_remainders = true;
+  w.framework.update.keeps_remainders = true;
   CHECK(state().master == 4000);
   w.optimizer = optimizer_named("adamw-bf16-states");
   CHECK(state().master == 2000);
   CHECK(state().optimizer == 4000);
-  w.framework.keeps_remainders = false;
+  w.framework.update.keeps_remainders = false;
   CHECK(state().master == 4000);
 }
 
 // 16-bit weights 2 B without masters, whose moments follow them, 4, or are fp32 all the same, 8.
 TEST_CASE("moments may be wider than the weights that they step", "[parameter_state]") {
   Workload w = pretraining(gpt(2, 64, 2), 64);
-  w.framework.pretrain_weights = WeightRecipe::pure_half;
+  w.framework.formats.pretrain_weights = WeightRecipe::pure_half;
   LayerParameters parameters;
   parameters.linear = 1000;
   const auto state = [&] { return layer_state(w, plan_of(1), parameters, true); };
@@ -398,18 +398,18 @@ TEST_CASE("moments may be wider than the weights that they step", "[parameter_st
 TEST_CASE("what an offloaded optimizer moves in host memory", "[parameter_state]") {
   Workload w = pretraining(gpt(2, 64, 2), 64);
   Framework& f = w.framework;
-  f.pretrain_weights = WeightRecipe::fp32_with_half_compute;
-  f.clips_gradients = false;
-  f.fused_optimizer = true;
+  f.formats.pretrain_weights = WeightRecipe::fp32_with_half_compute;
+  f.update.clips_gradients = false;
+  f.update.fused = true;
   CHECK(host_optimizer_bytes(w) == Approx(7 * 4));
-  f.fused_optimizer = false;
+  f.update.fused = false;
   CHECK(host_optimizer_bytes(w) == Approx(20 * 4));
-  f.clips_gradients = true;
+  f.update.clips_gradients = true;
   CHECK(host_optimizer_bytes(w) == Approx((20 + 3) * 4));
-  f.pretrain_weights = WeightRecipe::pure_half;
+  f.formats.pretrain_weights = WeightRecipe::pure_half;
   CHECK(host_optimizer_bytes(w) == Approx((20 + 3) * 2));
-  f.pretrain_weights = WeightRecipe::half_with_master;
-  f.cpu_adam = true;
+  f.formats.pretrain_weights = WeightRecipe::half_with_master;
+  f.update.cpu_adam = true;
   CHECK(host_optimizer_bytes(w) == Approx(7 * 4 + 2 + 2 * 4));
 }
 
@@ -419,7 +419,7 @@ TEST_CASE("what an offloaded optimizer moves in host memory", "[parameter_state]
 // bits, and no copy of weights that are sharded.
 TEST_CASE("weights of narrow products kept beside wide ones", "[parameter_state]") {
   Workload w = pretraining(gpt(2, 64, 2), 64);
-  w.framework.narrow_weights = NarrowWeights::beside;
+  w.framework.narrow.weights = NarrowWeights::beside;
   LayerParameters parameters;
   parameters.linear = 1000;
   ParallelPlan plan = plan_of(8);
@@ -428,7 +428,7 @@ TEST_CASE("weights of narrow products kept beside wide ones", "[parameter_state]
   w.compute = DType::fp8;
   CHECK(copies() == 2000);
   CHECK(layer_state(w, plan, parameters, true).weights == 2000);
-  w.framework.narrow_weights_twice = false;
+  w.framework.narrow.weights_twice = false;
   CHECK(copies() == 1000);
   w.compute = DType::mxfp8;
   CHECK(copies() == 2063);
@@ -442,14 +442,14 @@ TEST_CASE("weights of narrow products kept beside wide ones", "[parameter_state]
 // kept beside 2,000 bytes.
 TEST_CASE("weights stored in the format of narrow products", "[parameter_state]") {
   Workload w = pretraining(gpt(2, 64, 2), 64);
-  w.framework.narrow_weights = NarrowWeights::stored;
+  w.framework.narrow.weights = NarrowWeights::stored;
   w.compute = DType::fp8;
   LayerParameters parameters;
   parameters.linear = 1000;
   const LayerState twice = layer_state(w, plan_of(8), parameters, true);
   CHECK(twice.weights == 2000);
   CHECK(twice.narrow_copies == 0);
-  w.framework.narrow_weights_twice = false;
+  w.framework.narrow.weights_twice = false;
   CHECK(layer_state(w, plan_of(8), parameters, true).weights == 1000);
   CHECK(layer_state(w, plan_of(8), parameters, true).master == twice.master);
   w.compute = DType::nvfp4;

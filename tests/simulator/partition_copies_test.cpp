@@ -19,10 +19,10 @@ constexpr double square = 4.0 * 1024 * 1024, oblong = 3.0 * 4096 * 1024, of_norm
 
 Workload deepspeed(bool copies) {
   Workload w = pretraining(llama(1, 1024, 8, 8, 4096, 4096), 256);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.reduces_every_microbatch = true;
-  w.framework.reduce_dtype = DType::bf16;
-  w.framework.copies_into_buckets = copies;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.gradients.reduces_every_microbatch = true;
+  w.framework.gradients.reduce_dtype = DType::bf16;
+  w.framework.gradients.copies_into_buckets = copies;
   return w;
 }
 
@@ -49,8 +49,8 @@ BlockTime added(int stage, int microbatches, double bucket,
   const auto with = [&](bool copies) {
     Workload w = deepspeed(copies);
     w.model.moe = experts;
-    w.framework.loops_experts = experts.has_value();
-    w.framework.gradient_bucket = Bytes(static_cast<std::int64_t>(2 * bucket));
+    w.framework.experts.loops = experts.has_value();
+    w.framework.gradients.bucket = Bytes(static_cast<std::int64_t>(2 * bucket));
     return times_of_block(w, stage, microbatches);
   };
   const BlockTime plain = with(false), copied = with(true);

@@ -15,7 +15,7 @@ namespace {
 Workload tuned(const char* preference) {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 128);
   w.method = Method::full;
-  w.framework.loss = LossKind::dense;
+  w.framework.loss.kind = LossKind::dense;
   w.prefer(preference_named(preference));  // nullptr: the next token
   return w;
 }
@@ -72,7 +72,7 @@ TEST_CASE("a pair takes what two sequences take, and the reference a pass more",
 TEST_CASE("a reference's pass makes no gradients of slices", "[preference]") {
   Workload w = tuned("simpo");
   w.model.vocab = 65536;
-  w.framework.loss = LossKind::fused_linear;
+  w.framework.loss.kind = LossKind::fused_linear;
   const LayerGraph graph = head_graph(w, plan_of(4), false);
   const Operator& loss = graph.operators.back();
   const std::int64_t slices = 2 * 128 / 2;
@@ -102,11 +102,11 @@ TEST_CASE("a reference's pass makes no gradients of slices", "[preference]") {
 TEST_CASE("answers are weighed by whole logits", "[preference]") {
   Workload w = tuned("");
   for (const LossKind loss : {LossKind::chunked, LossKind::fused_linear}) {
-    w.framework.loss = loss;
+    w.framework.loss.kind = loss;
     w.prefer(nullptr);
-    CHECK(w.framework.loss == loss);
+    CHECK(w.framework.loss.kind == loss);
     w.prefer(preference_named("dpo"));
-    CHECK(w.framework.loss == (loss == LossKind::chunked ? LossKind::dense : loss));
+    CHECK(w.framework.loss.kind == (loss == LossKind::chunked ? LossKind::dense : loss));
   }
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("answers are weighed by whole logits", "[preference]") {
 // model that is trained whole the reference is another one.
 TEST_CASE("the base under adapters is gathered once", "[preference]") {
   Workload w = tuned("dpo");
-  w.framework.sharded.reshard_after_forward = false;
+  w.framework.sharding.parameters.reshard_after_forward = false;
   const Seconds whole = *layer_block(w, sharded(1)).gather_forward;
   w.method = Method::lora;
   w.adapter.rank = 8;

@@ -84,7 +84,7 @@ TEST_CASE("unpacking 4 bits computes", "[product_format]") {
   w.method = Method::qlora;
   const auto cycles = [&](Quantization base, LaneLoop how) {
     w.adapter.base = base;
-    w.framework.four_bit_unpacking = how;
+    w.framework.quantized.four_bit_unpacking = how;
     double sum = 0;
     for (const Operator& op : block_graph(w, plan_of(1), {}).operators)
       for (const auto* pass : {&op.forward, &op.backward}) sum += lane_cycles(*pass);
@@ -104,7 +104,7 @@ TEST_CASE("unpacking 4 bits computes", "[product_format]") {
 TEST_CASE("constants of 4 bits that are quantised take two kernels more", "[product_format]") {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
   w.method = Method::qlora;
-  w.framework.four_bit_unpacking = LaneLoop::four_bit_lookup;
+  w.framework.quantized.four_bit_unpacking = LaneLoop::four_bit_lookup;
   struct Sum {
     std::int64_t bytes = 0, unpacked = 0;
     int launches = 0, unpacking = 0;

@@ -71,7 +71,7 @@ TEST_CASE("Parts of a ring compute a rank's share of all pairs", "[ring_attentio
 // one: 7 / 4 of its share.
 TEST_CASE("Where ranks hold stretches in order, the last one sees all others", "[ring_attention]") {
   Workload w = ring_workload();
-  w.framework.context_in_order = true;
+  w.framework.parallel.context_in_order = true;
   const Attention ring = attention_of(w, over(4));
   CHECK(ring.pairs == 256.0 * 256 / 2 + 3 * 256.0 * 256);
   CHECK(ring.kernels == 4);
@@ -94,14 +94,14 @@ TEST_CASE("What joins a ring in 16 bits", "[ring_attention]") {
 // as well.
 TEST_CASE("What joins a ring in fp32", "[ring_attention]") {
   Workload w = ring_workload();
-  w.framework.context_merge = ContextMerge::fp32_operators;
+  w.framework.parallel.context_merge = ContextMerge::fp32_operators;
   const Attention ring = attention_of(w, over(4));
   CHECK(ring.merged == (4 * 6.0 + 3 * 32.0 + 6.0) * 131072 + 4 * 4.0 * 65536);
   CHECK(ring.reduced == 4.0 * 65536 * 4);
   ParallelPlan gathered = over(4);
   gathered.context_kind = ContextKind::all_gather;
   CHECK(attention_of(w, gathered).kernels == 4);
-  w.framework.context_merge = ContextMerge::none;
+  w.framework.parallel.context_merge = ContextMerge::none;
   CHECK(attention_of(w, gathered).kernels == 1);
 }
 

@@ -10,7 +10,7 @@ namespace shardwise {
 // 6, the next one at 7. One rank, or gradients that are sharded as they come, have none.
 TEST_CASE("Flat buckets close with the gradient that makes them too long", "[run_buffers]") {
   Workload w = pretraining(llama(2, 64, 2, 2, 128, 100), 64);
-  w.framework.gradient_bucket = Bytes(5 * 2);
+  w.framework.gradients.bucket = Bytes(5 * 2);
   LayerGraph graph;
   for (const int elements : {3, 3, 5, 2}) {
     graph.operators.emplace_back();
@@ -22,7 +22,7 @@ TEST_CASE("Flat buckets close with the gradient that makes them too long", "[run
   ParallelPlan plan = plan_of(2);
   plan.zero_stage = 1;
   CHECK(flat_buckets(w, plan, layers).empty());
-  w.framework.reduces_flat_buckets = true;
+  w.framework.gradients.reduces_flat_buckets = true;
   CHECK(flat_buckets(w, plan, layers) == std::vector<std::int64_t>{6, 7});
   CHECK(flat_buckets(w, plan_of(1), layers).empty());
   ParallelPlan shared = plan_of(1);  // one data rank, whose sequences two ranks share

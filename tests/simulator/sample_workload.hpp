@@ -47,9 +47,9 @@ inline Workload pretraining(Transformer model, int sequence) {
   w.method = Method::pretrain;
   w.sequence = sequence;
   w.framework.id = w.framework.name = "test";
-  w.framework.kernels = KernelStyle::fused;
-  w.framework.gradient_dtype = DType::bf16;
-  w.framework.loss = LossKind::vocab_parallel;
+  w.framework.layers.kernels = KernelStyle::fused;
+  w.framework.gradients.dtype = DType::bf16;
+  w.framework.loss.kind = LossKind::vocab_parallel;
   return w;
 }
 

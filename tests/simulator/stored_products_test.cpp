@@ -12,11 +12,11 @@ namespace {
 LayerGraph experts(bool as_stored, WeightRecipe weights, bool casts = false) {
   Workload w = pretraining(llama(1, 512, 8, 4, 1408, 1000), 128);
   w.model.moe = MixtureOfExperts{8, 2, 256, 0, false, 0, 1};
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.autocast = true;
-  w.framework.pretrain_weights = weights;
-  w.framework.torch_grouped_products = as_stored;
-  w.framework.casts_grouped_products = casts;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.formats.autocast = true;
+  w.framework.formats.pretrain_weights = weights;
+  w.framework.experts.torch_grouped_products = as_stored;
+  w.framework.experts.casts_grouped_products = casts;
   return block_graph(w, plan_of(1), {.experts = true});
 }
 
@@ -71,22 +71,22 @@ TEST_CASE("experts that PEFT has widened are multiplied in fp32", "[layer_graph]
   w.model.moe = MixtureOfExperts{8, 2, 256, 0, false, 0, 1};
   w.method = Method::qlora;
   w.adapter.base = Quantization::nf4;
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.autocast = w.framework.torch_grouped_products = true;
-  w.framework.frozen_dtype = DType::bf16;
-  w.framework.quantizes_experts = w.framework.upcasts_unquantized = false;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.formats.autocast = w.framework.experts.torch_grouped_products = true;
+  w.framework.formats.frozen_dtype = DType::bf16;
+  w.framework.quantized.experts = w.framework.quantized.upcasts_unquantized = false;
   ParallelPlan plan = plan_of(2);
   const auto dispatched = [&] {
     return bytes_of(block_graph(w, plan, {.experts = true}), "dispatch");
   };
   CHECK(dispatched() == 256 * 512 * 2);
-  w.framework.widens_whole_experts = true;
+  w.framework.quantized.widens_whole_experts = true;
   CHECK(dispatched() == 256 * 512 * 4);
   const SeenSharding whole = seen_sharding(w, plan);
   plan.zero_stage = 2;
   CHECK(dispatched() == 256 * 512 * 2);
   CHECK(seen_sharding(w, plan) != whole);
-  w.framework.upcasts_unquantized = true;
+  w.framework.quantized.upcasts_unquantized = true;
   CHECK(dispatched() == 256 * 512 * 4);
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("what an 8-bit product multiplied outlives a checkpoint", "[layer_grap
   w.method = Method::qlora;
   const auto outliving = [&](Quantization base, bool reentrant) {
     w.adapter.base = base;
-    w.framework.reentrant_checkpoints = reentrant;
+    w.framework.recompute.reentrant = reentrant;
     int n = 0;
     for (const Tensor& t : block_graph(w, plan_of(1), {}).tensors) n += t.outlives ? 1 : 0;
     return n;

@@ -27,7 +27,7 @@ ParallelPlan staged(int stages) {
 Workload tied() {
   Workload w = pretraining(llama(4, 512, 8, 4, 1408, 32000), 128);
   w.model.tied_embeddings = true;
-  w.framework.reduce_dtype = DType::fp32;
+  w.framework.gradients.reduce_dtype = DType::fp32;
   return w;
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("the first and the last stage reduce the gradients of a tied table", "
 TEST_CASE("nothing is reduced between stages that have nothing tied", "[cost]") {
   Workload w = tied();
   CHECK(costs_of(w, staged(1)).tied.empty());
-  w.framework.unties_embeddings = true;
+  w.framework.loading.unties_embeddings = true;
   CHECK(costs_of(w, staged(2)).tied.empty());
   w = tied();
   w.model.tied_embeddings = false;

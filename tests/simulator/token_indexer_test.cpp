@@ -65,7 +65,7 @@ TEST_CASE("scores live twice, or beside copies of the keys", "[layer_graph]") {
   two.microbatch = 2;
   CHECK(operator_called(block_graph(w, two, with_indexer()), "index_scores").forward_temporary ==
         Bytes(2 * asked + 2 * scores + 2 * 256 * 256 * 32 * 4));
-  w.framework.autocast = true;
+  w.framework.formats.autocast = true;
   CHECK(operator_called(block_graph(w, plan_of(1), with_indexer()), "index_scores")
             .forward_temporary == Bytes(asked + scores));
 }
@@ -97,7 +97,7 @@ TEST_CASE("attention keeps the mask of what was chosen", "[layer_graph]") {
 // 256 fp32 scores and the best 64 of each query, 4 + 8 bytes.
 TEST_CASE("an indexer with a slice scores so many queries at a time", "[layer_graph]") {
   Workload w = choosing_tokens();
-  w.framework.indexer_slice = 100;
+  w.framework.attention.indexer_slice = 100;
   const LayerGraph graph = block_graph(w, plan_of(1), with_indexer());
   const Operator& choice = operator_called(graph, "index_choice");
   const std::int64_t chosen = 4 * 256 * 64;
@@ -116,7 +116,7 @@ TEST_CASE("an indexer with a slice scores so many queries at a time", "[layer_gr
 // Over two ranks a rank has 128 queries and the keys of all 256 tokens.
 TEST_CASE("sparse attention's kernel keeps latents and numbers of tokens", "[layer_graph]") {
   Workload w = choosing_tokens();
-  w.framework.indexer_slice = 100;
+  w.framework.attention.indexer_slice = 100;
   for (const int ranks : {1, 2}) {
     ParallelPlan plan = plan_of(1);
     plan.context = ranks;
@@ -139,7 +139,7 @@ TEST_CASE("sparse attention's kernel keeps latents and numbers of tokens", "[lay
 TEST_CASE("sparse attention has the weights of latent attention", "[layer_graph]") {
   Workload w = choosing_tokens();
   const std::int64_t dense = block_graph(w, plan_of(1), with_indexer()).parameters.base();
-  w.framework.indexer_slice = 100;
+  w.framework.attention.indexer_slice = 100;
   const LayerGraph graph = block_graph(w, plan_of(1), with_indexer());
   CHECK(graph.parameters.base() == dense);
   std::int64_t gradients = 0;

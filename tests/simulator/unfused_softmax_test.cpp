@@ -36,12 +36,12 @@ Beside beside_scores(const Workload& w, const ParallelPlan& plan) {
 // 8 + 6) and 33 backward (6 + 12 + 9 + 6).
 TEST_CASE("scores in other numbers than the fused softmax takes go by PyTorch's operators") {
   Workload w = pretraining(llama(1, 512, 8, 4, 1408, 1000), 128);
-  w.framework.kernels = KernelStyle::fused;
-  w.framework.attention = AttentionKernel::eager;
+  w.framework.layers.kernels = KernelStyle::fused;
+  w.framework.attention.kernel = AttentionKernel::eager;
   ParallelPlan plan = plan_of(1, 4);
   const Beside fused = beside_scores(w, plan);
   CHECK_FALSE(fused.products_alone);
-  w.framework.softmax_batches = 4;
+  w.framework.attention.softmax_batches = 4;
   const Beside left = beside_scores(w, plan);
   CHECK(left.products_alone);
   CHECK(left.forward - fused.forward == 29 * 32768);
@@ -54,8 +54,8 @@ TEST_CASE("scores in other numbers than the fused softmax takes go by PyTorch's 
 // where the fused one has nothing beside its kernel; backward softmax 2 + 2 + 2, the mask again.
 TEST_CASE("scores of a model that is cast stay in 16 bits") {
   Workload w = pretraining(llama(1, 512, 8, 8, 1408, 1000), 128);
-  w.framework.kernels = KernelStyle::fused;
-  w.framework.attention = AttentionKernel::eager;
+  w.framework.layers.kernels = KernelStyle::fused;
+  w.framework.attention.kernel = AttentionKernel::eager;
   const ParallelPlan plan = plan_of(1);
   const auto kept = [&] {
     for (const Operator& op : block_graph(w, plan, {}).operators)
@@ -64,7 +64,7 @@ TEST_CASE("scores of a model that is cast stay in 16 bits") {
   };
   const Beside fused = beside_scores(w, plan);
   const std::size_t of_fused = kept();
-  w.framework.half_softmax = true;
+  w.framework.attention.half_softmax = true;
   const Beside half = beside_scores(w, plan);
   CHECK(half.products_alone);
   CHECK(half.forward - fused.forward == (5 + 4) * 131072);
@@ -76,7 +76,7 @@ TEST_CASE("scores of a model that is cast stay in 16 bits") {
 // beside what was there. Nothing more is kept.
 TEST_CASE("biases that linears leave to others are kernels of their own") {
   Workload w = pretraining(gpt(4, 1024, 16), 512);
-  w.framework.kernels = KernelStyle::fused;
+  w.framework.layers.kernels = KernelStyle::fused;
   struct Block {
     double moved = 0;
     std::size_t saves = 0;
@@ -90,7 +90,7 @@ TEST_CASE("biases that linears leave to others are kernels of their own") {
     return sum;
   };
   const Block fused = block();
-  w.framework.adds_bias_apart = true;
+  w.framework.layers.adds_bias_apart = true;
   const Block apart = block();
   CHECK(apart.moved - fused.moved == 512 * 1024 * 4 * (1 + 4 + 1));
   CHECK(apart.saves == fused.saves);

@@ -31,8 +31,8 @@ VisionTower tower(int layers, int text_hidden) {
 Workload seeing(ImagesSeen images, Method method = Method::full) {
   Workload w = pretraining(llama(2, 512, 8, 4, 1408, 1000), 1024);
   w.method = method;
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.runs_transformers = true;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.layers.runs_transformers = true;
   w.model.vision = tower(8, w.model.hidden);
   w.images = images;
   return w;

@@ -15,9 +15,9 @@ constexpr std::int64_t a_mib = 1 << 20;
 // Megatron's distributed optimizer, its states on the host.
 Workload remapping() {
   Workload w = pretraining(llama(4, 512, 8, 8, 2048, 64), 1);
-  w.framework.gradient_life = GradientLife::persistent;
-  w.framework.gradient_dtype = DType::fp32;
-  w.framework.remaps_weights = true;
+  w.framework.gradients.life = GradientLife::persistent;
+  w.framework.gradients.dtype = DType::fp32;
+  w.framework.update.remaps_weights = true;
   return w;
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("Weights are there twice while they move into one tensor", "[memory_pl
   plan = plan_of(1);  // one rank has a sharded optimizer where that is the default
   plan.offload.optimizer = true;
   CHECK(above_loaded(w, plan) < 0.5 * moved);
-  w.framework.default_zero_stage = 1;
+  w.framework.defaults.zero_stage = 1;
   CHECK(above_loaded(w, plan) == Approx(moved).epsilon(0.03));
   w.method = Method::lora;  // frozen weights stay where they are
   CHECK(above_loaded(w, plan) < 0.5 * moved);
@@ -58,7 +58,7 @@ TEST_CASE("Tables are fp32 for a moment while they load", "[memory_play]") {
   const ParallelPlan plan = plan_of(1);
   const double wide = 2.0 * 4 * 32000 * 512;
   CHECK(above_loaded(w, plan) < 0.2 * wide);
-  w.framework.widens_tables_on_load = true;
+  w.framework.loading.widens_tables = true;
   CHECK(above_loaded(w, plan) == Approx(wide).epsilon(0.03));
 }
 
@@ -108,9 +108,9 @@ TEST_CASE("Only a buffer without buckets is stepped as one run", "[stage_holding
   Framework f = remapping().framework;
   ParallelPlan plan = plan_of(2);
   plan.zero_stage = 1;
-  f.overlap_gradient_reduce = false;
+  f.gradients.overlap_reduce = false;
   CHECK(StageHabits(f, plan).steps_run);
-  f.overlap_gradient_reduce = true;
+  f.gradients.overlap_reduce = true;
   CHECK(StageHabits(f, plan).remaps_weights);
   CHECK_FALSE(StageHabits(f, plan).steps_run);
 }

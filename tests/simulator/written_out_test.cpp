@@ -52,9 +52,9 @@ std::int64_t taken_singly(const std::vector<Kernel>& kernels) {
 // Eight heads over 128 tokens.
 Workload eager_recipe(WeightRecipe weights, DType compute) {
   Workload w = pretraining(llama(2, 512, 8, 8, 1408, 1000), 128);
-  w.framework.kernels = KernelStyle::eager;
-  w.framework.attention = AttentionKernel::eager;
-  w.framework.pretrain_weights = weights;
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.attention.kernel = AttentionKernel::eager;
+  w.framework.formats.pretrain_weights = weights;
   w.compute = compute;
   return w;
 }
@@ -69,7 +69,7 @@ TEST_CASE("A softmax of PyTorch's operators keeps its exponentials", "[written_o
   constexpr std::int64_t scores = 8 * 128 * 128;
   Workload w = eager_recipe(WeightRecipe::fp32, DType::fp32);
   const LayerGraph whole = block_graph(w, plan_of(1), {});
-  w.framework.plain_softmax = true;
+  w.framework.attention.plain_softmax = true;
   const LayerGraph parts = block_graph(w, plan_of(1), {});
   const Operator &one = named(whole, "attention"), &many = named(parts, "attention");
   CHECK(kept(parts, many) - kept(whole, one) == 4 * scores);
@@ -84,7 +84,7 @@ TEST_CASE("A softmax of PyTorch's operators keeps its exponentials", "[written_o
   };
   CHECK(products_alone(many));
   CHECK_FALSE(products_alone(one));
-  w.framework.kernels = KernelStyle::compiled;  // which makes one kernel of them
+  w.framework.layers.kernels = KernelStyle::compiled;  // which makes one kernel of them
   CHECK_FALSE(products_alone(named(block_graph(w, plan_of(1), {}), "attention")));
 }
 
@@ -105,9 +105,9 @@ TEST_CASE("A softmax of PyTorch's operators in 16 bits, and under autocast", "[w
   };
   // Bytes of a score and launches, forward and backward.
   const auto more = [&] {
-    w.framework.plain_softmax = false;
+    w.framework.attention.plain_softmax = false;
     const Operator one = named(block_graph(w, plan_of(1), {}), "attention");
-    w.framework.plain_softmax = true;
+    w.framework.attention.plain_softmax = true;
     const Operator many = named(block_graph(w, plan_of(1), {}), "attention");
     return std::vector<std::int64_t>{
         (bytes_moved_by(many.forward) - bytes_moved_by(one.forward)) / scores,
@@ -116,7 +116,7 @@ TEST_CASE("A softmax of PyTorch's operators in 16 bits, and under autocast", "[w
         launched(many.backward) - launched(one.backward)};
   };
   CHECK(more() == std::vector<std::int64_t>{24, 56, 8, 17});
-  w.framework.autocast = true;
+  w.framework.formats.autocast = true;
   CHECK(more() == std::vector<std::int64_t>{46, 102, 10, 19});
 }
 
@@ -125,8 +125,8 @@ TEST_CASE("A softmax of PyTorch's operators in 16 bits, and under autocast", "[w
 TEST_CASE("A log-softmax of PyTorch's operators moves what it writes in between", "[written_out]") {
   constexpr std::int64_t logits = 128 * 1000;
   Workload w = eager_recipe(WeightRecipe::fp32, DType::fp32);
-  w.framework.loss = LossKind::dense;
-  w.framework.plain_softmax = true;
+  w.framework.loss.kind = LossKind::dense;
+  w.framework.attention.plain_softmax = true;
   const Operator op = named(head_graph(w, plan_of(1), {}), "log_softmax");
   CHECK(bytes_moved_by(op.forward) == 10 * 4 * logits);
   CHECK(bytes_moved_by(op.backward) == 17 * 4 * logits);
@@ -139,9 +139,9 @@ TEST_CASE("A log-softmax of PyTorch's operators moves what it writes in between"
 TEST_CASE("A softmax that lets rows be empty keeps what it selected", "[written_out]") {
   constexpr std::int64_t scores = 8 * 128 * 128;
   Workload w = eager_recipe(WeightRecipe::fp32, DType::fp32);
-  w.framework.plain_softmax = true;
+  w.framework.attention.plain_softmax = true;
   const LayerGraph plain = block_graph(w, plan_of(1), {});
-  w.framework.guards_softmax = true;
+  w.framework.attention.guards_softmax = true;
   const LayerGraph guarded = block_graph(w, plan_of(1), {});
   const Operator &one = named(plain, "attention"), &many = named(guarded, "attention");
   CHECK(kept(guarded, many) - kept(plain, one) == 4 * scores);
@@ -167,7 +167,7 @@ TEST_CASE("A SiLU that is written out keeps its sigmoid", "[written_out]") {
     return all;
   };
   const std::vector<std::int64_t> short_form = sums();
-  w.framework.plain_activation = true;
+  w.framework.layers.plain_activation = true;
   const std::vector<std::int64_t> long_form = sums();
   CHECK(long_form[0] - short_form[0] == 2 * values);
   CHECK(long_form[1] - short_form[1] == 3 * 2 * values);
@@ -179,9 +179,9 @@ TEST_CASE("A SiLU that is written out keeps its sigmoid", "[written_out]") {
 TEST_CASE("A framework's own AdamW goes tensor by tensor", "[written_out]") {
   constexpr std::int64_t mi = 1 << 20;
   Workload w = eager_recipe(WeightRecipe::fp32, DType::fp32);
-  w.framework.clips_gradients = false;
-  w.framework.fused_optimizer = false;
-  w.framework.written_optimizer = WrittenOptimizer{16, 37, 5};
+  w.framework.update.clips_gradients = false;
+  w.framework.update.fused = false;
+  w.framework.update.written = WrittenOptimizer{16, 37, 5};
   const OptimizerPass pass = optimizer_pass(w);
   CHECK(pass.bytes_each == 4 * 37);
   CHECK(pass.kernels_of_each == 16);
@@ -208,10 +208,10 @@ TEST_CASE("A framework's own AdamW goes tensor by tensor", "[written_out]") {
 // with momentum 2 + 3 + 3 values.
 TEST_CASE("Optimizers read and write what their kernels do", "[written_out]") {
   Workload w = eager_recipe(WeightRecipe::pure_half, DType::bf16);
-  w.framework.gradient_dtype = DType::bf16;
-  w.framework.gradient_life = GradientLife::per_step;
-  w.framework.fp32_gradient_at_step = w.framework.clips_gradients = false;
-  w.framework.fused_optimizer = false;
+  w.framework.gradients.dtype = DType::bf16;
+  w.framework.gradients.life = GradientLife::per_step;
+  w.framework.update.fp32_gradient_at_step = w.framework.update.clips_gradients = false;
+  w.framework.update.fused = false;
   const auto pass = [&](const char* name) {
     w.optimizer = optimizer_named(name);
     return optimizer_pass(w);
@@ -226,13 +226,13 @@ TEST_CASE("Optimizers read and write what their kernels do", "[written_out]") {
 // 2 + 4 to widen, AdamW and the scaling find 4 B where there were 2, and the master is read again.
 TEST_CASE("Gradients that are widened before the step are read once more", "[written_out]") {
   Workload w = eager_recipe(WeightRecipe::half_with_master, DType::bf16);
-  w.framework.gradient_dtype = DType::bf16;
-  w.framework.gradient_life = GradientLife::per_step;
-  w.framework.fused_optimizer = true;
-  w.framework.clips_gradients = true;
-  w.framework.fp32_gradient_at_step = false;
+  w.framework.gradients.dtype = DType::bf16;
+  w.framework.gradients.life = GradientLife::per_step;
+  w.framework.update.fused = true;
+  w.framework.update.clips_gradients = true;
+  w.framework.update.fp32_gradient_at_step = false;
   CHECK(optimizer_pass(w).bytes_each == 28 + 6);
-  w.framework.fp32_gradient_at_step = true;
+  w.framework.update.fp32_gradient_at_step = true;
   CHECK(optimizer_pass(w).bytes_each == 30 + (2 + 8) + (4 + 6) + 4);
 }
 
@@ -241,10 +241,10 @@ TEST_CASE("Gradients that are widened before the step are read once more", "[wri
 TEST_CASE("Under autocast in fp16 gradients are divided by the loss's scale", "[written_out]") {
   const auto bytes = [](DType compute, bool autocast) {
     Workload w = eager_recipe(WeightRecipe::fp32_with_half_compute, compute);
-    w.framework.autocast = autocast;
-    w.framework.gradient_dtype = DType::fp32;
-    w.framework.fused_optimizer = true;
-    w.framework.clips_gradients = false;
+    w.framework.formats.autocast = autocast;
+    w.framework.gradients.dtype = DType::fp32;
+    w.framework.update.fused = true;
+    w.framework.update.clips_gradients = false;
     return optimizer_pass(w).bytes_each;
   };
   CHECK(bytes(DType::bf16, true) == 28);
@@ -257,7 +257,7 @@ TEST_CASE("Under autocast in fp16 gradients are divided by the loss's scale", "[
 // more in eight kernels, at stages 1 and 2; a scaled fp16 loss is looked at whatever the row says.
 TEST_CASE("ZeRO reads what it steps tensor by tensor", "[written_out]") {
   Workload w = eager_recipe(WeightRecipe::half_with_master, DType::bf16);
-  w.framework.gradient_dtype = DType::bf16;
+  w.framework.gradients.dtype = DType::bf16;
   ParallelPlan plan = plan_of(8);
   const auto reads = [&](int stage) {
     plan.zero_stage = stage;
@@ -265,11 +265,11 @@ TEST_CASE("ZeRO reads what it steps tensor by tensor", "[written_out]") {
     return std::pair(found.bytes_each, found.kernels_of_each);
   };
   CHECK(reads(2) == std::pair(0.0, 0));
-  w.framework.norm_in_double = true;
+  w.framework.update.norm_in_double = true;
   CHECK(reads(0) == std::pair(0.0, 0));
   CHECK(reads(2) == std::pair(16.0, 2));
-  CHECK(resolved_for(w.framework, Method::pretrain, DType::fp16).checks_partition);
-  w.framework.checks_partition = true;
+  CHECK(resolved_for(w.framework, Method::pretrain, DType::fp16).update.checks_partition);
+  w.framework.update.checks_partition = true;
   CHECK(reads(1) == std::pair(16.0 + 36, 10));
   CHECK(reads(3) == std::pair(16.0, 2));
 }
@@ -278,7 +278,7 @@ TEST_CASE("ZeRO reads what it steps tensor by tensor", "[written_out]") {
 // parallelism and before row-parallel products there is none.
 TEST_CASE("Column-parallel products may copy what they read", "[written_out]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 1408, 1000), 128);
-  w.framework.copies_linear_inputs = true;
+  w.framework.parallel.copies_linear_inputs = true;
   ParallelPlan p = plan_of(1, 2);
   p.sequence_parallel = false;
   const LayerGraph g = block_graph(w, p, {});
@@ -292,12 +292,12 @@ TEST_CASE("Column-parallel products may copy what they read", "[written_out]") {
 // 128 x 1000 logits in fp32 once the loss is there: 512,000 bytes.
 TEST_CASE("A wrapped forward function copies the logits of a fused loss", "[written_out]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 1408, 1000), 128);
-  w.framework.loss = LossKind::fused_half;
+  w.framework.loss.kind = LossKind::fused_half;
   const auto live = [&] {
     return named(head_graph(w, plan_of(1), false), "fused_cross_entropy").forward_temporary;
   };
   CHECK(live() == Bytes(0));
-  w.framework.loss_fp32_temporaries = 1;
+  w.framework.loss.fp32_temporaries = 1;
   CHECK(live() == Bytes(512'000));
 }
 
@@ -306,7 +306,7 @@ TEST_CASE("A wrapped forward function copies the logits of a fused loss", "[writ
 // of 22 bytes each takes five kernels for each of two slices of 64 tokens.
 TEST_CASE("A fused loss of an fp32 copy, and what is logged of the logits", "[written_out]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 1408, 1000), 128);
-  w.framework.loss = LossKind::fused_fp32;
+  w.framework.loss.kind = LossKind::fused_fp32;
   const auto moved = [](const std::vector<Kernel>& kernels, std::size_t i) {
     return std::get<MemoryWork>(kernels.at(i)).moved;
   };
@@ -319,7 +319,7 @@ TEST_CASE("A fused loss of an fp32 copy, and what is logged of the logits", "[wr
   CHECK(moved(loss.forward, 0) == Bytes(1'536'000));
   CHECK(moved(loss.backward, 0) == Bytes(1'024'000));
   CHECK(loss.forward_temporary == Bytes(256'000));
-  w.framework.logged_logits = {22, 64, 5};
+  w.framework.loss.logged = {22, 64, 5};
   const LayerGraph logged = head_graph(w, plan_of(1), false);
   const Operator& read = named(logged, "fused_cross_entropy");
   CHECK(moved(read.forward, 1) == Bytes(2'816'000));
@@ -353,7 +353,7 @@ TEST_CASE("The fullest rank of an unbalanced router has more rows", "[written_ou
   CHECK(sent() == 256 * 512 * 2);
   w.pads_experts = false;
   // Where every token goes to all eight experts no rank can have more: 128 rows for each of eight.
-  w.framework.kernels = KernelStyle::eager;
+  w.framework.layers.kernels = KernelStyle::eager;
   w.model.code.stated = w.model.code.feeds_all_experts = true;
   CHECK(fullest_rank(w, 2) == 1);
   CHECK(sent() == 1024 * 512 * 2);
@@ -362,8 +362,8 @@ TEST_CASE("The fullest rank of an unbalanced router has more rows", "[written_ou
 // Two buckets of 1,000 bytes at stage 2, one at stage 3.
 TEST_CASE("ZeRO-3 reduces through one bucket", "[written_out]") {
   Workload w = pretraining(llama(2, 512, 8, 8, 1408, 1000), 128);
-  w.framework.reduce_buffers = 2;
-  w.framework.gradient_bucket = Bytes(1000);
+  w.framework.gradients.reduce_buffers = 2;
+  w.framework.gradients.bucket = Bytes(1000);
   LayerState total;
   total.unsharded_gradients = 4000;
   ParallelPlan p = plan_of(2);
@@ -389,9 +389,9 @@ TEST_CASE("Quantised experts are made 16 bits before they multiply", "[written_o
   const Operator plain = product(Quantization::none), quantised = product(Quantization::nf4);
   CHECK(bytes_moved_by(quantised.forward) - bytes_moved_by(plain.forward) >= (weights * 5) / 2);
   CHECK(quantised.forward_temporary - plain.forward_temporary == Bytes(2 * weights / 8));
-  w.framework.dequantizes_experts_at_once = true;
+  w.framework.quantized.dequantizes_experts_at_once = true;
   CHECK(product(Quantization::nf4).forward_temporary == Bytes(2 * weights));
-  w.framework.quantizes_experts = false;
+  w.framework.quantized.experts = false;
   CHECK(bytes_moved_by(product(Quantization::nf4).forward) == bytes_moved_by(plain.forward));
 }
 
@@ -408,7 +408,7 @@ TEST_CASE("results that are laid out at the start are all kept, with their gradi
     for (const TensorIndex t : op.outputs) results += size_of(made, t);
   }
   CHECK(scratch >= 8 * 128 * 128 * 4);
-  w.framework.lays_out_results = true;
+  w.framework.layers.lays_out_results = true;
   const LayerGraph laid = block_graph(w, plan_of(1), {});
   std::int64_t all = 0, gradients = 0;
   for (const Operator& op : laid.operators) {
