@@ -73,7 +73,6 @@ GemmCalibration gemm(JsonReader r) {
   c.memory_fraction = positive_fraction(r, "memory_fraction");
   c.split_k_starts = r.number("split_k_starts", 0, 100);
   c.torch_grouped_fraction = r.maybe_number("torch_grouped_fraction", 0, 1).value_or(0);
-  c.narrow_overlap_exponent = r.maybe_number("narrow_overlap_exponent", 1, 100).value_or(0);
   c.start = microseconds(r, "start_us");
   c.best_fraction = positive_fraction(r, "best_fraction");
   c.reference_watts_per_sm = r.number("reference_watts_per_sm", 0.01, 1000);

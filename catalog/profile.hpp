@@ -58,8 +58,6 @@ struct GemmCalibration {
   double split_k_starts = 1;   // fixed cost of splitting k, in kernel starts
   // Of the dense 16-bit rate, what PyTorch's kernel for a group of products reaches; 0: as others.
   double torch_grouped_fraction = 0;
-  // GemmLayout::overlap_exponent of products of 8 bits and less; 0: as of all others.
-  double narrow_overlap_exponent = 0;
   Seconds start;  // fixed part of a kernel: launch, fill, drain
   // Chips of one family differ in power per multiprocessor, and their sustained rate with it:
   // (W per SM / reference)^exponent, unless the GPU has a measured best rate of its own.

@@ -133,8 +133,6 @@ GemmModel::GemmModel(const Gpu& gpu, const Profile& profile, ChipLoad load)
   wave_rounding_ = c.wave_rounding;
   ramp_bytes_ = c.ramp_bytes;
   start_ = c.start;
-  narrow_overlap_ =
-      c.narrow_overlap_exponent > 0 ? c.narrow_overlap_exponent : layout_.overlap_exponent;
   split_start_ = c.split_k_starts * c.start;
   if (const std::optional<DType> half = half_format(gpu))
     torch_grouped_ = c.torch_grouped_fraction * gpu.rate(*half)->value;
@@ -275,9 +273,7 @@ Seconds GemmModel::time_as_is(const GemmShape& s) const {
   double computing = slowdown * std::max(issue, power);
   if (by_element && misaligned_most_ > 0)
     computing = std::max(computing, work.value / (side * misaligned_most_));
-  const bool narrow = c.native && element_bytes < 1.5;
-  const double plain =
-      together(computing, memory, narrow ? narrow_overlap_ : layout_.overlap_exponent);
+  const double plain = together(computing, memory, layout_.overlap_exponent);
   if (!s.accumulate) return start_ + Seconds(plain);
   const double added = accumulated_bytes(s) / bandwidth_.value;
   return start_ + Seconds(together(plain, added, layout_.accumulate_exponent));

@@ -10,8 +10,7 @@
 //   memory  = bytes of A, B and C / (fraction x memory bandwidth)
 //   time    = start + max(min over tiles and splits of issue, power, memory)
 //
-// where computing and memory do not wholly hide behind each other (overlap_exponent), hardly at all
-// where operands have 8 bits and less. An fp32 C
+// where computing and memory do not wholly hide behind each other (overlap_exponent). An fp32 C
 // that is added to is read and written behind a tile's last product, when its multiprocessor has
 // nothing else to compute (accumulate_exponent).
 //
@@ -102,7 +101,6 @@ class GemmModel {
   double ramp_bytes_ = 0;
   int max_split_k_ = 8;
   Seconds start_, split_start_;
-  double narrow_overlap_ = 0;   // overlap_exponent of products of 8 bits and less
   double torch_grouped_ = 0;    // [FLOP/s] of PyTorch's kernel for a group; 0: as others
   double misaligned_most_ = 0;  // [FLOP/s] by kernels that load element by element; 0: no bound
   BytesPerSecond bandwidth_;    // that operands stream at

@@ -121,25 +121,6 @@ TEST_CASE("computing and traffic of a product do not hide behind each other whol
   CHECK(seconds_of(bare_gpu(), profile, shape) == Approx(std::hypot(computing, traffic)));
 }
 
-// The same in 8 bits at twice the rate: 23.07 us, beside 2 x 4096 x 128 B of operands and 2 x 4096
-// x 4096 of results, 34.60. Their exponent of 1 adds the two up and leaves 16-bit products alone.
-TEST_CASE("computing and traffic of narrow products hide behind each other less") {
-  Profile profile = bare_profile();
-  Gpu gpu = bare_gpu();
-  GemmCalibration& c = profile.families.front().gemm;
-  const auto fp8 = static_cast<std::size_t>(DType::fp8);
-  gpu.dense_rate[fp8] = FlopsPerSecond(200e12);
-  c.issue_fraction[fp8] = c.sustained_fraction[fp8] = 1;
-  const GemmShape wide{4096, 4096, 128}, narrow{4096, 4096, 128, 1, DType::fp8};
-  const double computing = 11 * 128.0 * 128 * 128 / 1e12;
-  const double traffic = (2 * 4096.0 * 128 + 2 * 4096.0 * 4096) / 1e12;
-  const double before = seconds_of(gpu, profile, wide);
-  CHECK(seconds_of(gpu, profile, narrow) == Approx(traffic));
-  c.narrow_overlap_exponent = 1;
-  CHECK(seconds_of(gpu, profile, narrow) == Approx(computing + traffic));
-  CHECK(seconds_of(gpu, profile, wide) == before);
-}
-
 TEST_CASE("accumulating into fp32 and odd row lengths cost what the profile says") {
   Profile profile = bare_profile();
   profile.gemm_layout.misaligned_rate = 0.5;
