@@ -65,6 +65,22 @@ TEST_CASE("where attention has no kernel at all") {
   CHECK(writes("ff-mi100x2-pp2-qwen3-0.6b-b1-ga1-fp32"));
 }
 
+// A loop of one's own may run a class of transformers, of which its note tells.
+TEST_CASE("what a note says of the model's class") {
+  const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
+  CHECK(framework("gpt2xl-t4-1gpu-oom").runs_transformers);
+  CHECK_FALSE(framework("soliton-gpt2-124m-fp32-b1").runs_transformers);
+}
+
+// FSDP1 steps flat parameters; what Megatron-LM of DeepSpeedExamples makes of fp32 logits is there
+// three times.
+TEST_CASE("what rows say of units and logits") {
+  const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
+  CHECK(framework("gg-lite-xl-mb4").sharded.steps_whole_units);
+  CHECK(framework("nn-ds192-gpt2-1.5b-b32-oom").returns_fp32_logits);
+  CHECK(framework("dd-miles-k16k-lora-tp1-ck").loss_slice_tokens == 4096);
+}
+
 // PyTorch 2.4 makes the labels' gradients of a compiled loss a matrix of its own; a record that
 // names no release has today's.
 TEST_CASE("what a compiled loss makes of its labels") {

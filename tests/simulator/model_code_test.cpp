@@ -429,6 +429,17 @@ TEST_CASE("capped scores keep a tangent", "[model_code]") {
   CHECK(saved_with(w, {.caps_scores = true}) - saved_by_code(w) == 2 * 8 * code_tokens);
 }
 
+// TorchScript's softmax keeps the 8 x 256 scores per token that it reads, in fp32 where it is.
+TEST_CASE("a scripted softmax keeps what it reads", "[model_code]") {
+  Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
+  CHECK(saved_with(w, {.scripts_softmax = true}) == saved_by_code(w));
+  w.framework.attention = AttentionKernel::eager;
+  w.framework.softmax_in_fp32 = true;
+  CHECK(saved_with(w, {.scripts_softmax = true}) - saved_by_code(w) == 4 * 8 * code_tokens);
+  w.framework.softmax_in_fp32 = false;
+  CHECK(saved_with(w, {.scripts_softmax = true}) - saved_by_code(w) == 2 * 8 * code_tokens);
+}
+
 // Scores that torch.max has read, 8 x 256 per token: 16 bits each, or 32 where the stream is fp32.
 TEST_CASE("clamped scores are kept in the format of the mask", "[model_code]") {
   Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
@@ -466,6 +477,7 @@ TEST_CASE("families say how their classes are written", "[model_code]") {
   CHECK(config_family("bloom")->code.mlp == MlpFunction::computes_again);
   CHECK(config_family("gemma")->code.wide_norms);
   CHECK(config_family("gemma2")->code.caps_scores);
+  CHECK(config_family("gpt_bigcode")->code.scripts_softmax);
   CHECK(config_family("granite")->code.scales_branches);
   CHECK(config_family("granitemoehybrid")->code.scales_branches);
   CHECK(config_family("minicpm3")->code.scales_branches);
