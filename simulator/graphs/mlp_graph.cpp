@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "simulator/graphs/layer_graph.hpp"
+#include "simulator/parameter_state.hpp"
 
 namespace shardwise {
 namespace {
@@ -24,6 +25,31 @@ bool overwrites_gate_and_up(const GraphBuilder& b) {
   return f.layers.overwrites_gate_and_up && f.layers.kernels == KernelStyle::fused;
 }
 
+// Whether a compiled graph ends between gate and up: under DistributedDataParallel torch.compile
+// goes back from the end of what it compiles and begins another graph before the product whose
+// weight fills a bucket (PyTorch 2.15 torch/_dynamo/backends/distributed.py, DDPOptimizer). That is
+// certain of weights that fill one alone.
+bool is_cut(const GraphBuilder& b, std::int64_t width) {
+  const Workload& w = b.workload();
+  const ParallelPlan& p = b.plan();
+  const bool replicated = p.data * p.context > 1 && p.zero_stage <= 1;
+  if (!w.framework.layers.cuts_compiled_graphs || !replicated || !b.trains_base()) return false;
+  const double bytes =
+      stored_base(w, true, true).weight * static_cast<double>(w.model.hidden * width / b.tensor());
+  return w.framework.layers.kernels == KernelStyle::compiled &&
+         bytes >= static_cast<double>(w.framework.gradients.bucket.value);
+}
+
+// The cast of gate's graph, of what up's has cast as well: autocast leaves it in fp32 behind a
+// norm, but where a class of transformers gives what 16-bit weights read its own format back.
+TensorIndex cast_again(GraphBuilder& b, TensorIndex x, std::int64_t elements) {
+  const Workload& w = b.workload();
+  const bool narrow = w.framework.layers.runs_transformers && stored_base(w, true, true).weight < 4;
+  if (!w.framework.formats.autocast || narrow || b.element() != 2) return x;
+  const double moved = 6 * as_double(elements);
+  return b.pointwise("cast", {x}, {}, elements, moved, moved, 1);
+}
+
 // gate * sigmoid(gate) * up, each a kernel that keeps what its derivative reads: the sigmoid, gate,
 // their product and up. Values: forward 2 + 3 + 3, backward 6 + 6 and the sigmoid's 3.
 TensorIndex written_out_swiglu(GraphBuilder& b, TensorIndex gate, TensorIndex up,
@@ -39,11 +65,12 @@ TensorIndex written_out_swiglu(GraphBuilder& b, TensorIndex gate, TensorIndex up
   return out;
 }
 
-// act(gate) * up. One fused kernel reads both and writes one; eager runs two, and keeps act(gate).
+// act(gate) * up. One fused kernel reads both and writes one; eager runs two, and keeps act(gate),
+// as two compiled graphs do.
 // Where the MLP is one function, the kernel of backward writes over what it reads: the product over
 // its gradient, both gradients over gate and up.
 TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
-                             std::int64_t elements) {
+                             std::int64_t elements, bool cut) {
   const double n = bytes_of_elements(b, elements);
   if (is_one_function(b)) {
     const TensorIndex out =
@@ -51,7 +78,7 @@ TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
     b.last().in_place_gradient = true;
     return out;
   }
-  if (!b.eager() && !b.workload().framework.layers.eager_activation) {
+  if (!b.eager() && !b.workload().framework.layers.eager_activation && !cut) {
     const TensorIndex out =
         b.pointwise("swiglu", {gate, up}, {gate, up}, elements, 3 * n, 5 * n, 1);
     b.last().in_place_gradient = overwrites_gate_and_up(b);
@@ -60,6 +87,7 @@ TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
   if (b.eager() && b.workload().framework.layers.plain_activation)
     return written_out_swiglu(b, gate, up, elements);
   const TensorIndex act = b.pointwise("silu", {gate}, {gate}, elements, 2 * n, 3 * n, 1);
+  b.last().crosses_graphs = cut;
   std::get<MemoryWork>(b.last().backward.front()).launches = 1;
   return b.pointwise("product", {act, up}, {act, up}, elements, 3 * n, 6 * n, 1);
 }
@@ -154,13 +182,15 @@ TensorIndex add_mlp(GraphBuilder& b, TensorIndex normed, std::int64_t width, boo
     const TensorIndex again = !sequence ? x
                               : apart   ? b.gather_sequence(normed, m.hidden)
                                         : b.gathered_again(x, normed, m.hidden);
+    const bool cut = is_cut(b, width);
+    const TensorIndex read = cut ? cast_again(b, again, rows * m.hidden) : again;
     const std::size_t other = b.operators();
     TensorIndex gate =
-        b.linear({"gate", m.hidden, width, Cut::columns, m.biases.mlp, on.gate}, again, rows);
+        b.linear({"gate", m.hidden, width, Cut::columns, m.biases.mlp, on.gate}, read, rows);
     if (b.own_code().fused_gate_up) b.join_launches(other);
     gate = b.with_bias(gate, rows * local, m.biases.mlp);
     if (cuts_gate) gate = cut_gate(b, gate, rows * local);
-    activated = gated_activation(b, gate, up, rows * local);
+    activated = gated_activation(b, gate, up, rows * local, cut);
   } else {
     activated = plain_activation(b, up, rows * local);
   }

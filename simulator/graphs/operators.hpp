@@ -148,6 +148,8 @@ struct Operator {
   int weight_gradients = 1;                   // tensors of one size that they are
   bool stored_gradient = false;    // of the weights: made in the format that they are stored in
   bool passes_gradient = false;    // the inputs' gradient *is* the output's (residual add)
+  bool crosses_graphs = false;     // its result goes from one compiled graph to the next, so that
+                                   // it is kept as it is
   bool unlisted = false;           // selective-op does not know it, and runs it again
   bool ends_output = false;        // of the microbatch before, as this one runs (OutputLife)
   bool in_place_gradient = false;  // gradients overwrite saved tensors: their own, or the first

@@ -138,8 +138,9 @@ std::vector<bool> operators_run_again(const LayerGraph& graph, const RecomputePo
   std::vector<bool> again(graph.operators.size());
   for (std::size_t i = 0; i < again.size(); ++i) {
     const Operator& op = graph.operators[i];
-    again[i] = policy.runs_again(graph, i) || (compiled && op.kind == OperatorKind::pointwise &&
-                                               !op.passes_gradient && !read_by_kernels(graph, op));
+    again[i] = policy.runs_again(graph, i) ||
+               (compiled && op.kind == OperatorKind::pointwise && !op.passes_gradient &&
+                !op.crosses_graphs && !read_by_kernels(graph, op));
   }
   return again;
 }

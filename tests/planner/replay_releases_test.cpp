@@ -68,17 +68,18 @@ TEST_CASE("where attention has no kernel at all") {
 // A loop of one's own may run a class of transformers, of which its note tells.
 TEST_CASE("what a note says of the model's class") {
   const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
-  CHECK(framework("gpt2xl-t4-1gpu-oom").runs_transformers);
-  CHECK_FALSE(framework("soliton-gpt2-124m-fp32-b1").runs_transformers);
+  CHECK(framework("gpt2xl-t4-1gpu-oom").layers.runs_transformers);
+  CHECK_FALSE(framework("soliton-gpt2-124m-fp32-b1").layers.runs_transformers);
 }
 
-// FSDP1 steps flat parameters; what Megatron-LM of DeepSpeedExamples makes of fp32 logits is there
-// three times.
-TEST_CASE("what rows say of units and logits") {
+// FSDP1 steps flat parameters, and DistributedDataParallel cuts what is compiled; what Megatron-LM
+// of DeepSpeedExamples makes of fp32 logits is there three times.
+TEST_CASE("what rows say of units, graphs and logits") {
   const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
   CHECK(framework("gg-lite-xl-mb4").sharded.steps_whole_units);
-  CHECK(framework("nn-ds192-gpt2-1.5b-b32-oom").returns_fp32_logits);
-  CHECK(framework("dd-miles-k16k-lora-tp1-ck").loss_slice_tokens == 4096);
+  CHECK(framework("minerva7b-2xh100-ddp-b8x8-compile").layers.cuts_compiled_graphs);
+  CHECK(framework("nn-ds192-gpt2-1.5b-b32-oom").loss.returns_fp32_logits);
+  CHECK(framework("dd-miles-k16k-lora-tp1-ck").loss.slice_tokens == 4096);
 }
 
 // PyTorch 2.4 makes the labels' gradients of a compiled loss a matrix of its own; a record that
