@@ -59,6 +59,7 @@ class MemoryLedger {
   std::int64_t retries() const { return allocator_.alloc_retries(); }
   bool exhausted() const { return exhausted_; }
   std::optional<Bytes> capacity() const { return allocator_.capacity(); }
+  bool gave_back() const { return allocator_.counters().device_frees > 0; }
   // Whether nothing had been given back to CUDA when the capacity was raised last.
   bool kept_all() const { return kept_all_; }
   Bytes most_allocated() const { return allocator_.peak_allocated(); }

@@ -106,6 +106,8 @@ StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
   player.ledger().reset_peak();
   player.play_step(order);
   memory.steady = player.ledger().peak();
+  // What a full card has given back leaves another cache than the step has found.
+  if (player.ledger().gave_back()) player.play_step(order);
   memory.reserved_at_step = player.reserved_at_step();
   memory.after_forward = player.ledger().remembered();
   memory.after_step = player.ledger().allocated();
