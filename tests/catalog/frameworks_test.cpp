@@ -484,8 +484,8 @@ TEST_CASE("Collectives of tensor parallelism behind kernels") {
   CHECK(bridge.parallel.overlaps_tensor(false, DType::mxfp8));
   CHECK_FALSE(bridge.parallel.overlaps_tensor(false, DType::nvfp4));
   CHECK_FALSE(bridge.parallel.overlaps_tensor(true, DType::bf16));
-  CHECK(row_of("nemo-mlperf").overlaps_tensor(true, DType::nvfp4));
-  CHECK_FALSE(row_of("megatron-lm").overlaps_tensor(false, DType::bf16));
+  CHECK(row_of("nemo-mlperf").parallel.overlaps_tensor(true, DType::nvfp4));
+  CHECK_FALSE(row_of("megatron-lm").parallel.overlaps_tensor(false, DType::bf16));
 }
 
 }  // namespace shardwise

@@ -76,7 +76,7 @@ TEST_CASE("what a note says of the model's class") {
 // of DeepSpeedExamples makes of fp32 logits is there three times.
 TEST_CASE("what rows say of units, graphs and logits") {
   const auto framework = [](const char* id) { return asked(id).question.workload.framework; };
-  CHECK(framework("gg-lite-xl-mb4").sharded.steps_whole_units);
+  CHECK(framework("gg-lite-xl-mb4").sharding.parameters.steps_whole_units);
   CHECK(framework("minerva7b-2xh100-ddp-b8x8-compile").layers.cuts_compiled_graphs);
   CHECK(framework("nn-ds192-gpt2-1.5b-b32-oom").loss.returns_fp32_logits);
   CHECK(framework("dd-miles-k16k-lora-tp1-ck").loss.slice_tokens == 4096);

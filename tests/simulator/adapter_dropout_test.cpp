@@ -18,8 +18,8 @@ std::pair<std::int64_t, int> input_work(DType adapter, bool autocast, double dro
                                         std::vector<Kernel> Operator::*pass) {
   Workload w = pretraining(llama(2, dropped_width, 16, 4, 2816, 32000), dropped_tokens);
   w.method = Method::lora;
-  w.framework.adapter_dtype = adapter;
-  w.framework.autocast = autocast;
+  w.framework.adapters.dtype = adapter;
+  w.framework.formats.autocast = autocast;
   w.adapter.dropout = dropout;
   w.adapter.targets = {true, false, false, false, false, false, false, false, false};
   std::int64_t bytes = 0;

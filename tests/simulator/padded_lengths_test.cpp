@@ -15,7 +15,7 @@ constexpr std::int64_t padded_tokens = 256, padded_hidden = 512;
 
 Workload compiled_workload() {
   Workload w = pretraining(gpt(2, padded_hidden, 8), padded_tokens);
-  w.framework.kernels = KernelStyle::compiled;
+  w.framework.layers.kernels = KernelStyle::compiled;
   return w;
 }
 
@@ -46,12 +46,12 @@ TEST_CASE("products of a compiled layer may be padded", "[padded_lengths]") {
   CHECK(up(&Operator::backward_weight).padding_transposes == 0);
   w.model.ffn = 2047;
   CHECK(up(&Operator::backward_weight).padding_transposes == 256 * 2047);
-  w.framework.autocast = true;
+  w.framework.formats.autocast = true;
   CHECK(up(&Operator::backward).padding_copies == 0);
-  w.framework.leaves_odd_lengths = true;
+  w.framework.layers.leaves_odd_lengths = true;
   CHECK_FALSE(up(&Operator::forward).padding);
   w = compiled_workload();
-  w.framework.kernels = KernelStyle::eager;
+  w.framework.layers.kernels = KernelStyle::eager;
   CHECK_FALSE(up(&Operator::forward).padding);
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("other kernels may stand before a product that is padded", "[padded_le
   Workload w = compiled_workload();
   ParallelPlan p = plan_of(1, 2);
   p.sequence_parallel = true;
-  w.framework.regathers_sequence = true;
+  w.framework.parallel.regathers_sequence = true;
   const LayerGraph graph = block_graph(w, p, {});
   CHECK(product_of(graph, "up", &Operator::backward_weight).padding);
   w.compute = DType::fp8;
@@ -74,7 +74,7 @@ TEST_CASE("a head is padded where the whole model is compiled", "[padded_lengths
     return product_of(head_graph(w, plan_of(1), false), "lm_head", &Operator::forward).padding;
   };
   CHECK_FALSE(pads());
-  w.framework.compiles_whole_model = true;
+  w.framework.layers.compiles_whole_model = true;
   CHECK(pads());
 }
 
