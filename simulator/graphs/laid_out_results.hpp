@@ -1,5 +1,5 @@
-// Programs that lay their buffers out before they run (FrameworkLayers::lays_out_results): whatever an
-// operator makes has memory of its own for the whole step, and so has a gradient of each.
+// Programs that lay their buffers out before they run (FrameworkLayers::lays_out_results): whatever
+// an operator makes has memory of its own for the whole step, and so has a gradient of each.
 #pragma once
 
 #include "simulator/graphs/operators.hpp"

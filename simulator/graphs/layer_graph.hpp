@@ -55,8 +55,8 @@ TensorIndex add_prediction(GraphBuilder& builder, TensorIndex hidden);
 
 // The parts that a block is put together of; each returns the tensor that the branch adds.
 TensorIndex add_attention(GraphBuilder& builder, TensorIndex normed, BlockKind kind);
-// What the block's indexer chooses, as attention reads it: a mask, or with FrameworkAttention::indexer_slice
-// the tokens' numbers.
+// What the block's indexer chooses, as attention reads it: a mask, or with
+// FrameworkAttention::indexer_slice the tokens' numbers.
 TensorIndex add_token_indexer(GraphBuilder& builder, TensorIndex x, TensorIndex query_latent);
 // `cuts_gate`: gates below a multiple of their deviation above their mean are zero.
 TensorIndex add_mlp(GraphBuilder& builder, TensorIndex normed, std::int64_t width, bool sequence,

@@ -128,7 +128,8 @@ class ScriptWriter {
   // What a collective has summed in place, or gathered beside its result, it has used there too,
   // and where it is an operator of its own it marks what it reads and what it writes (PyTorch
   // v2.1.0 torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, collective(), _allgather_base,
-  // _reduce_scatter_base, alltoall_base). Where marks count is said by FrameworkProcess::records_streams.
+  // _reduce_scatter_base, alltoall_base). Where marks count is said by
+  // FrameworkProcess::records_streams.
   void mark_used() {
     used_.assign(graph_.tensors.size(), false);
     for (const Operator& op : graph_.operators) {

@@ -66,9 +66,8 @@ TensorIndex written_out_swiglu(GraphBuilder& b, TensorIndex gate, TensorIndex up
 }
 
 // act(gate) * up. One fused kernel reads both and writes one; eager runs two, and keeps act(gate),
-// as two compiled graphs do.
-// Where the MLP is one function, the kernel of backward writes over what it reads: the product over
-// its gradient, both gradients over gate and up.
+// as two compiled graphs do (`cut`). Where the MLP is one function, the kernel of backward writes
+// over what it reads: the product over its gradient, both gradients over gate and up.
 TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
                              std::int64_t elements, bool cut) {
   const double n = bytes_of_elements(b, elements);

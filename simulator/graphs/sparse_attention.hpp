@@ -1,6 +1,6 @@
-// Sparse attention by kernels of its own (FrameworkAttention::indexer_slice): queries take the up projection
-// of keys over ("absorbed"), so that one latent key serves all heads and those that an indexer has
-// chosen are read by their numbers; values are expanded behind the kernel.
+// Sparse attention by kernels of its own (FrameworkAttention::indexer_slice): queries take the up
+// projection of keys over ("absorbed"), so that one latent key serves all heads and those that an
+// indexer has chosen are read by their numbers; values are expanded behind the kernel.
 #pragma once
 
 #include "simulator/graphs/graph_builder.hpp"

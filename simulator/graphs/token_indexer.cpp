@@ -8,11 +8,11 @@
 // but torch.autocast makes its products of 16 bits. The choice is a mask of one byte per pair,
 // which attention's kernel reads in 16 bits.
 //
-// A framework with kernels of its own for it (FrameworkAttention::indexer_slice) scores a slice of the
-// queries at a time, in fp32 summed over heads, and hands on the numbers of the chosen tokens, 4
-// bytes each (basetenlabs/Megatron-LM @0644539e dsa_kernels.py, _chunked_indexer_topk_bshd, beside
-// megatron/core/transformer/experimental_attention_variant/dsa.py). What is chosen here for other
-// layers too stays for the whole microbatch (@62d9a8fcc glm_dsa_fused.py,
+// A framework with kernels of its own for it (FrameworkAttention::indexer_slice) scores a slice of
+// the queries at a time, in fp32 summed over heads, and hands on the numbers of the chosen tokens,
+// 4 bytes each (basetenlabs/Megatron-LM @0644539e dsa_kernels.py, _chunked_indexer_topk_bshd,
+// beside megatron/core/transformer/experimental_attention_variant/dsa.py). What is chosen here for
+// other layers too stays for the whole microbatch (@62d9a8fcc glm_dsa_fused.py,
 // _get_index_share_topk_holder).
 //
 // Optimizer states are counted of its weights as of others (0.1 % of both models), which those of

@@ -106,7 +106,7 @@ StageMemory play_memory(const Workload& workload, const ParallelPlan& plan,
   player.ledger().reset_peak();
   player.play_step(order);
   memory.steady = player.ledger().peak();
-  // What a full card has given back leaves another cache than the step has found.
+  // A full card has given cache back, so that the next step finds another one, and may run out.
   if (player.ledger().gave_back()) player.play_step(order);
   memory.reserved_at_step = player.reserved_at_step();
   memory.after_forward = player.ledger().remembered();
