@@ -37,7 +37,8 @@ Json measured_json(const MeasuredStep& m) {
           {"of_forecast", json_number(m.of_forecast)},
           {"interval", measured_name(m.place)},
           {"tokens_per_s", json_number(m.tokens_per_s)},
-          {"mfu", json_number(m.mfu)}};
+          {"mfu", json_number(m.mfu)},
+          {"microbatches", m.microbatches}};
 }
 
 }  // namespace shardwise

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "catalog/json_document.hpp"
@@ -37,10 +38,14 @@ void check_word(const RequestField& field, const std::string& value, const std::
                                            hint.empty() ? "" : "; ", hint)));
 }
 
-// As people write it: "0.5", "100".
+// As people write it: "0.5", "0.0005", "1000000".
 std::string shortest(double value) {
   std::array<char, 32> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+  const double size = std::abs(value);
+  const bool plain = value == 0 || (size >= 1e-6 && size < 1e9);
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value,
+                                 plain ? std::chars_format::fixed : std::chars_format::general)
+                       .ptr;
   return std::string(digits.data(), end);
 }
 
@@ -52,7 +57,7 @@ void check_range(const RequestField& field, std::int64_t value, const std::strin
                  Problems& problems) {
   if (value >= field.low && value <= field.high) return;
   if (value < field.low && field.low == 1)
-    problems.push_back(wrong(where, sentence("must be positive, found ", value)));
+    problems.push_back(wrong(where, sentence("must be positive, found ", bound(field, value))));
   else
     problems.push_back(
         wrong(where, sentence("expected ", bound(field, field.low), " to ",

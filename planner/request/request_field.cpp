@@ -263,7 +263,7 @@ constexpr std::array<RequestField, 57> field_rows{{
      get_plain<&R::loader_sequences_per_s>},
     {"measured_step_s", "--measured-step", "TIME",
      "a step as your log tells it, to hold beside the forecast: 3.2, 3.2s/it, 1.5it/s", number_kind,
-     0, 1'000'000'000, nullptr, set_plain<&R::measured_step_s>, get_plain<&R::measured_step_s>,
+     1, 1'000'000'000, nullptr, set_plain<&R::measured_step_s>, get_plain<&R::measured_step_s>,
      "simulate", NumberLetters::seconds},
     {"explain", "--explain", "", "derive every figure, with sources", FieldKind::flag, 0, 0,
      nullptr, set_flag<&R::explain>, get_flag<&R::explain>, judging},

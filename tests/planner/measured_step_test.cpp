@@ -1,5 +1,7 @@
 #include "planner/answers/measured_step.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "planner/report/measured_report.hpp"
 #include "tests/catch.hpp"
 #include "tests/holds.hpp"
@@ -42,6 +44,7 @@ TEST_CASE("a step outside of the interval is told what to look at") {
 TEST_CASE("an iteration that is one microbatch of a step is known by its interval") {
   const MeasuredStep one = measured_step(Seconds(1.2), ten_seconds(), 8);
   CHECK(one.microbatches == 8);
+  CHECK(measured_json(one).at("microbatches") == 8);
   CHECK(holds(measured_text(one), "one of the 8 microbatches of a step?"));
   const MeasuredStep other = measured_step(Seconds(1.1), ten_seconds(), 8);
   CHECK(other.microbatches == 1);

@@ -162,6 +162,8 @@ TEST_CASE("a wrong flag is one problem that names the flag, the value and a near
   holds_all(only("batch", {"1000001"}), {"1 to 1,000,000"});
   holds_all(only("host_ram_gib", {"64"}), {"with its unit", "64"});
   holds_all(only("host_ram_gib", {"512KiB"}), {"expected 1.0 MiB to", "found 0.5 MiB"});
+  holds_all(only("used_memory_gib", {"-1GiB"}), {"must be positive, found -1.0 GiB"});
+  holds_all(only("measured_step_s", {"0.5ms"}), {"0.001 to 1000000, found 0.0005"});
   holds_all(only("framework", {""}), {"is empty"});
   CHECK(r.methods.empty());  // what is wrong is not set
   CHECK_FALSE(r.sequence.has_value());
