@@ -94,6 +94,9 @@ constexpr PlanKey keys[] = {
     refused("modules_to_save*", "", "weights trained beside adapters are not modelled"),
     refused("fsdp", "", "its FSDP2 is not modelled; --framework pytorch-fsdp2 is the nearest"),
     refused("sequence_parallel_size", "1", "--plan cp=N,cp-kind=ulysses says it"),
+    says_text("micro_batch_size", "megatron-microbatch"),
+    says_text("tensor_model_parallel_size", "megatron-tensor"),
+    says_text("pipeline_model_parallel_size", "megatron-pipeline"),
 };
 
 struct NamedZero {
@@ -118,7 +121,14 @@ void say_zero(PlanWords& words, const std::string& file) {
   }
 }
 
+// `megatron sft` is another program of ms-swift's, with names of Megatron's beside its own.
 void finish(PlanWords& words, const PlanFileContext& context, const std::string& file) {
+  for (const char* of_megatron : {"megatron-microbatch", "megatron-tensor", "megatron-pipeline"})
+    if (words.has(of_megatron))
+      return words.problems.push_back(
+          {ProblemKind::file, words.where(of_megatron),
+           "is for megatron sft, whose engine is Megatron-Core; scripts of swift sft, pt and rlhf "
+           "are read here, --framework megatron-lm with --plan is the nearest"});
   tell_other_model(words, context, "model");
   words.default_to("adapter", "true", file);
   if (words.has("quantization-bits")) {

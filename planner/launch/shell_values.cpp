@@ -113,6 +113,16 @@ std::string ShellValues::read(std::string_view text, std::size_t& at, int level)
     at = end;
     return std::to_string(*sum);
   }
+  if (text.substr(at).starts_with("(expr ")) {
+    const std::size_t end = behind_closing(text, at + 1, '(', ')');
+    if (end == std::string_view::npos) return "$";
+    std::string inside(text.substr(at + 6, end - at - 7));
+    std::erase(inside, '\\');  // the asterisk's, for the shell
+    const auto sum = WholeSum(inside, variables_).value();
+    if (!sum) return "$";
+    at = end;
+    return std::to_string(*sum);
+  }
   if (text.substr(at, 1) == "{") {
     const std::size_t end = behind_closing(text, at + 1, '{', '}');
     if (end == std::string_view::npos) return "$";

@@ -1,6 +1,6 @@
 // What a shell script's references stand for: $NAME, ${NAME}, ${NAME:-default} and sums in whole
-// numbers, $((NODES * 8)). Nothing is executed; what the script did not assign stays as it is
-// written.
+// numbers, $((NODES * 8)) or $(expr 16 / $GPUS). Nothing is executed; what the script did not
+// assign stays as it is written.
 #pragma once
 
 #include <map>

@@ -1,6 +1,7 @@
 // A script of ms-swift, whose arguments are the Trainer's beside its own.
 #include "planner/launch/plan_file.hpp"
 #include "tests/catch.hpp"
+#include "tests/holds.hpp"
 #include "tests/planner/read_plan.hpp"
 
 namespace shardwise {
@@ -32,6 +33,24 @@ TEST_CASE("a script of ms-swift trains adapters unless it says otherwise") {
   CHECK(full->request.plans.front() == "mbs=1,ga=8,recompute=none");
   CHECK_FALSE(swift_says("--tuner_type vera"));
   CHECK_FALSE(swift_says("--rlhf_type grpo"));
+}
+
+// 16 / 2 = 8, as its examples write it; 2 * 3 = 6.
+TEST_CASE("a script may leave a sum to expr") {
+  const auto quotient = swift_says("--gradient_accumulation_steps $(expr 16 / $NPROC_PER_NODE)");
+  REQUIRE(quotient);
+  CHECK(quotient->request.plans.front() == "mbs=1,ga=8,recompute=full");
+  const auto product = swift_says("--gradient_accumulation_steps $(expr $NPROC_PER_NODE \\* 3)");
+  REQUIRE(product);
+  CHECK(product->request.plans.front() == "mbs=1,ga=6,recompute=full");
+  CHECK_FALSE(swift_says("--gradient_accumulation_steps $(expr 16 / $(nproc))"));
+}
+
+TEST_CASE("a script of megatron sft is told from one of swift sft") {
+  const auto of_megatron = swift_says("--micro_batch_size 1 --tensor_model_parallel_size 2");
+  REQUIRE_FALSE(of_megatron);
+  REQUIRE(of_megatron.error().size() == 1);
+  CHECK(holds(of_megatron.error().front().what, "megatron sft, whose engine is Megatron-Core"));
 }
 
 TEST_CASE("ms-swift's quantised weights are nf4, twice, unless it says otherwise") {
