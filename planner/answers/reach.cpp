@@ -12,7 +12,6 @@ namespace {
 constexpr int shortest_step = 128;           // tokens
 constexpr int longest_sequence = 4'194'304;  // tokens; nothing in the catalog is made for more
 constexpr int largest_microbatch = 1024;     // sequences
-constexpr int rank_step = 8;
 
 // Nothing where no plan is legal.
 using Ask = std::function<std::optional<ChosenPlan>(int, Room)>;

@@ -15,6 +15,8 @@
 
 namespace shardwise {
 
+constexpr int rank_step = 8;  // of the ranks looked at
+
 struct Reached {
   int value = 0;      // tokens per sequence, sequences per microbatch, or a rank
   bool open = false;  // the search ended here: more may fit

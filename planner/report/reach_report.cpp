@@ -59,6 +59,9 @@ std::string reach_text(const Reach& reach, const ResolvedRequest& request) {
     text += lines("largest microbatch  ", sentence(" of ", grouped(request.sequence), " tokens"),
                   reach.microbatch, reach.roomy_microbatch);
   if (reach.adapters) text += lines("largest LoRA rank   ", "", reach.rank, reach.roomy_rank);
+  if (reach.rank && reach.rank->value + rank_step > request.model.hidden)
+    text += sentence("                        (", request.model.id, " is ",
+                     grouped(request.model.hidden), " wide: more rank than that adds nothing)\n");
   return text;
 }
 
