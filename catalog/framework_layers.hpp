@@ -78,8 +78,8 @@ struct FrameworkAttention {
   bool half_softmax = false;           // eager attention: PyTorch masks the scores, and its softmax
                                        // stays in 16 bits, whatever a fused one would take
   bool softmax_in_fp32 = false;        // eager attention: its softmax, then cast back to 16 bits
-  // Eager kernels: attention's softmax is maximum, difference, exponential, sum and quotient, each a
-  // kernel of its own, and so is a dense loss's log-softmax, unless a compiler has the loss.
+  // Eager kernels: attention's softmax is maximum, difference, exponential, sum and quotient, a
+  // kernel each, and so is a dense loss's log-softmax, unless a compiler has the loss.
   bool plain_softmax = false;
   bool guards_softmax = false;  // and lets a query have no key: exponentials and quotient are
                                 // selections (torch.where), whose results are what is read on

@@ -1,4 +1,4 @@
-// How a framework splits layers over tensor, context and pipeline ranks, and what it exchanges between them.
+// How a framework splits layers over tensor, context and pipeline ranks, and what these exchange.
 #pragma once
 
 #include <algorithm>

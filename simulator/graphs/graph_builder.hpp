@@ -68,10 +68,15 @@ bool adds_gradient(const Workload& workload, const ParallelPlan& plan);
 // The head's gradient is summed slice by slice in the format that its shards are reduced in.
 bool sums_head_sharded(const Workload& workload, const ParallelPlan& plan);
 
+// Whether a compiled graph ends where a bucket of gradients is full: under DistributedDataParallel
+// torch.compile goes back from the end of what it compiles and begins another graph before the
+// product whose weight fills one (PyTorch 2.15 torch/_dynamo/backends/distributed.py).
+bool cuts_graphs(const Workload& workload, const ParallelPlan& plan);
+
 // All that a layer's graph sees of stages, data ranks and how states are sharded over them.
 struct SeenSharding {
   bool widens_stream = false, adds_gradient = false, gathers_adapters = false;
-  bool sums_head_sharded = false, widens_experts = false;
+  bool sums_head_sharded = false, widens_experts = false, cuts_graphs = false;
   friend auto operator<=>(const SeenSharding&, const SeenSharding&) = default;
 };
 SeenSharding seen_sharding(const Workload& workload, const ParallelPlan& plan);

@@ -25,19 +25,14 @@ bool overwrites_gate_and_up(const GraphBuilder& b) {
   return f.layers.overwrites_gate_and_up && f.layers.kernels == KernelStyle::fused;
 }
 
-// Whether a compiled graph ends between gate and up: under DistributedDataParallel torch.compile
-// goes back from the end of what it compiles and begins another graph before the product whose
-// weight fills a bucket (PyTorch 2.15 torch/_dynamo/backends/distributed.py, DDPOptimizer). That is
-// certain of weights that fill one alone.
+// Whether a graph that is cut (cuts_graphs) ends between gate and up: certain of weights that fill
+// a bucket alone.
 bool is_cut(const GraphBuilder& b, std::int64_t width) {
   const Workload& w = b.workload();
-  const ParallelPlan& p = b.plan();
-  const bool replicated = p.data * p.context > 1 && p.zero_stage <= 1;
-  if (!w.framework.layers.cuts_compiled_graphs || !replicated || !b.trains_base()) return false;
+  if (!cuts_graphs(w, b.plan()) || !b.trains_base()) return false;
   const double bytes =
       stored_base(w, true, true).weight * static_cast<double>(w.model.hidden * width / b.tensor());
-  return w.framework.layers.kernels == KernelStyle::compiled &&
-         bytes >= static_cast<double>(w.framework.gradients.bucket.value);
+  return bytes >= static_cast<double>(w.framework.gradients.bucket.value);
 }
 
 // The cast of gate's graph, of what up's has cast as well: autocast leaves it in fp32 behind a

@@ -49,10 +49,19 @@ bool sums_head_sharded(const Workload& w, const ParallelPlan& plan) {
          shards_weights(w.framework, plan) && plan.shard_ranks() > 1;
 }
 
+bool cuts_graphs(const Workload& w, const ParallelPlan& plan) {
+  const bool replicated = plan.data * plan.context > 1 && plan.zero_stage <= 1;
+  return replicated && w.framework.layers.cuts_compiled_graphs &&
+         w.framework.layers.kernels == KernelStyle::compiled;
+}
+
 SeenSharding seen_sharding(const Workload& w, const ParallelPlan& plan) {
-  return {widens_stream(w, plan), adds_gradient(w, plan),
+  return {widens_stream(w, plan),
+          adds_gradient(w, plan),
           row(w.method).adapter && adapters_gathered_in_16_bits(w, plan),
-          sums_head_sharded(w, plan), widens_experts(w, plan)};
+          sums_head_sharded(w, plan),
+          widens_experts(w, plan),
+          cuts_graphs(w, plan)};
 }
 
 }  // namespace shardwise

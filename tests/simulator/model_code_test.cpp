@@ -471,34 +471,6 @@ TEST_CASE("eager experts keep the activated gate", "[model_code]") {
   CHECK(kept() == std::vector<std::int64_t>{both});
 }
 
-// Two graphs where DistributedDataParallel's bucket is full between gate and up: 512 x 2,048
-// weights of 2 B. The second keeps silu(gate), 2f; under autocast each casts what it reads, 2h
-// more, unless transformers' norm has given 16 bits back.
-TEST_CASE("a compiled graph is cut where a bucket is full", "[model_code]") {
-  Workload w = eager_workload(llama(2, h, 8, 8, f, 1000));
-  w.framework.layers.kernels = KernelStyle::compiled;
-  w.framework.formats.pretrain_weights = WeightRecipe::pure_half;
-  const auto saved = [](const Workload& of, int ranks, int zero = 0) {
-    ParallelPlan plan = plan_of(ranks);
-    plan.zero_stage = zero;
-    return kept_bytes(block_graph(of, plan, {})) / code_tokens;
-  };
-  const std::int64_t one = saved(w, 2);
-  w.framework.gradients.bucket = Bytes(2 * h * f);
-  CHECK(saved(w, 2) == one);
-  w.framework.layers.cuts_compiled_graphs = true;
-  CHECK(saved(w, 2) - one == 2 * f);
-  CHECK(saved(w, 1) == one);
-  CHECK(saved(w, 2, 2) == one);
-  w.framework.gradients.bucket = Bytes(2 * h * f + 1);
-  CHECK(saved(w, 2) == one);
-  w.framework.gradients.bucket = Bytes(2 * h * f);
-  w.framework.formats.autocast = true;
-  CHECK(saved(w, 2) - one == 2 * f);
-  w.framework.layers.runs_transformers = false;
-  CHECK(saved(w, 2) - one == 2 * f + 2 * h);
-}
-
 TEST_CASE("families say how their classes are written", "[model_code]") {
   CHECK(config_family("gpt2")->code.mlp == MlpFunction::written_out);
   CHECK(config_family("opt")->code.mlp == MlpFunction::keeps_result);
