@@ -204,8 +204,10 @@ void read_numbers(JsonReader& r, Reading& out) {
         e.maybe_choice("input", adapter_input_names).value_or(AdapterInput::copied)};
   });
   read_rows(r, "precisions", out.precisions, [](JsonReader& e) {
-    return PrecisionReading{e.text("text"), row_named(e, "compute", dtype_rows).dtype,
-                            e.maybe_choice("weights", weight_recipe_names)};
+    PrecisionReading row{e.text("text"), row_named(e, "compute", dtype_rows).dtype,
+                         e.maybe_choice("weights", weight_recipe_names), std::nullopt};
+    if (e.has("frozen")) row.frozen = row_named(e, "frozen", dtype_rows).dtype;
+    return row;
   });
   read_rows(r, "fallbacks", out.fallbacks, [](JsonReader& e) {
     return FormatFallback{row_named(e, "format", dtype_rows).dtype,

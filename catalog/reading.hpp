@@ -59,6 +59,7 @@ struct PrecisionReading {
   std::string text;
   DType compute = DType::bf16;
   std::optional<WeightRecipe> weights;
+  std::optional<DType> frozen;  // of base weights without a gradient, under torch.autocast
 };
 struct FormatFallback {  // a GPU without `format` computes in `instead`
   DType format = DType::bf16, instead = DType::fp16;

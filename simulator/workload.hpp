@@ -111,6 +111,14 @@ struct Workload {
   bool freezes_quantized() const {
     return row(method).adapter && adapter.base != Quantization::none;
   }
+  // Whether frozen weights that nothing quantises are stored in another format than products are
+  // made in. torch.autocast copies those at every use: it caches copies of fp32 weights that have
+  // a gradient alone (PyTorch aten/src/ATen/autocast_mode.cpp, cached_cast).
+  bool stores_frozen_apart() const {
+    const bool wide = framework.formats.frozen_dtype == DType::fp32;
+    return !trains_base() && framework.formats.frozen_dtype != activation_dtype() &&
+           (wide || !freezes_quantized());
+  }
   // Whether the output projection has a gradient of its own, not only an adapter.
   bool trains_head() const {
     return trains_base() || (adapter.targets.lm_head && !framework.adapters.on_head);

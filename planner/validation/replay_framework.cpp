@@ -251,6 +251,10 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   if (said)
     f.formats.finetune_weights = f.formats.pretrain_weights;  // not how the framework loads them
   f = resolved_for(f, method, compute);
+  if (reading != nullptr && reading->frozen) {
+    f.formats.frozen_dtype = *reading->frozen;
+    f.formats.autocast = f.formats.autocast_caches_weights = true;
+  }
   if (said) {
     const bool as_made = reduces_as_made(f, method, zero_stage);
     set_weights(*reading->weights, f);

@@ -169,7 +169,7 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
   const bool quantized = workload_.freezes_quantized();
   DoraShape weighed{rows, in, out, rank, copies, element_, width};
   weighed.read = input == AdapterInput::copied && fp32 ? 4 : element_;
-  weighed.base = quantized ? 2 : casts_weights_ ? 4 : element_;
+  weighed.base = quantized ? 2 : casts_weights_ ? cast_from_ : element_;
   weighed.magnitude = fp32 ? 4 : element_;
   weighed.quantized = quantized;
   weighed.dropout = workload_.adapter.dropout > 0;

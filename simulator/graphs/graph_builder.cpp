@@ -16,6 +16,14 @@ bool adds_gradient(const Workload& w, const ParallelPlan& plan) {
   return plan.microbatches > 1 || f.gradients.life == GradientLife::persistent;
 }
 
+namespace {
+
+std::int64_t bytes_of_frozen(const Workload& w) {
+  return static_cast<std::int64_t>(bytes_per_element(w.framework.formats.frozen_dtype));
+}
+
+}  // namespace
+
 GraphBuilder::GraphBuilder(const Workload& workload, const ParallelPlan& plan, bool trainable_base)
     : workload_(workload),
       plan_(plan),
@@ -30,6 +38,7 @@ GraphBuilder::GraphBuilder(const Workload& workload, const ParallelPlan& plan, b
                    : 2),
       stream_element_(widens_stream(workload, plan) ? 4 : element_),
       casts_weights_(casts_weights(workload, plan)),
+      cast_from_(workload.trains_base() ? 4 : bytes_of_frozen(workload)),
       follows_input_(returns_wide_ && element_ == 4 &&
                      workload.framework.quantized.linear_follows_input) {}
 
@@ -257,10 +266,10 @@ GraphBuilder::Accumulation GraphBuilder::accumulation() const {
 // Under autocast weights and biases are copied to 16 bits in every forward pass, once each, and
 // again where a checkpoint runs it again, in a region of its own; their 16-bit gradients are copied
 // to fp32 (PyTorch aten/src/ATen/autocast_mode.cpp, cached_cast: the cache goes with the region;
-// counted by calibrate/count_layer_operators.py).
+// counted by calibrate/count_layer_operators.py). Frozen ones may be of the other 16 bits.
 void GraphBuilder::cast_weights(Operator& op, std::int64_t elements, int tensors) const {
   if (!casts_weights_) return;
-  op.forward.push_back(traffic(6 * as_double(elements), tensors));
+  op.forward.push_back(traffic(as_double((cast_from_ + 2) * elements), tensors));
   if (trains_base_)
     op.backward_weight.push_back(one_by_one(6 * as_double(elements), tensors, as_double(elements)));
 }

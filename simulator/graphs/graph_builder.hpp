@@ -43,9 +43,10 @@ struct LinearSpec {
 bool gathers_in_16_bits(const Workload& workload, const ParallelPlan& plan);
 bool adapters_gathered_in_16_bits(const Workload& workload, const ParallelPlan& plan);
 
-// Whether torch.autocast computes in 16 bits with weights that are fp32 where they are used (ZeRO-3
-// gathers them in 16 bits). The residual stream is fp32 then: embedding and norms make it so, and
-// every linear casts its own input.
+// Whether torch.autocast computes in 16 bits with weights that are of another format where they are
+// used: fp32 (ZeRO-3 gathers them in 16 bits), or frozen ones of the other 16 bits. The residual
+// stream is fp32 then, and every linear casts its own input: embedding and norms make it so, or
+// PyTorch's sum of fp16 and bf16 in the first layer (c10/core/ScalarType.cpp, promoteTypes).
 bool casts_weights(const Workload& workload, const ParallelPlan& plan);
 
 // Whether experts' products are fp32 beside others of 16 bits, as their weights are where they are
@@ -130,7 +131,7 @@ class GraphBuilder {
   std::int64_t element() const { return element_; }  // bytes of one activation element
   std::int64_t stream_element() const { return stream_element_; }  // of the residual stream
   // Bytes of one element of a weight's gradient as autograd hands it on.
-  std::int64_t gradient_element() const { return casts_weights_ ? 4 : element_; }
+  std::int64_t gradient_element() const { return casts_weights_ ? cast_from_ : element_; }
   const Workload& workload() const { return workload_; }
   const ParallelPlan& plan() const { return plan_; }
   bool trains_base() const { return trains_base_; }
@@ -278,7 +279,8 @@ class GraphBuilder {
   std::int64_t element_;
   std::int64_t stream_element_;
   bool casts_weights_;
-  bool follows_input_;  // quantised linears multiply in fp32, like the tensors that they read
+  std::int64_t cast_from_;  // bytes of one element of a weight that autocast copies
+  bool follows_input_;      // quantised linears multiply in fp32, like the tensors that they read
   std::vector<std::pair<TensorIndex, TensorIndex>> gathered_from_;  // gathered, its source
   std::optional<TensorIndex> quantized_input_;  // the last one that a product has cast
   std::optional<std::pair<TensorIndex, TensorIndex>> narrow_copy_;  // the last input kept so

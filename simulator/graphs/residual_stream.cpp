@@ -19,7 +19,7 @@ bool casts_weights(const Workload& w, const ParallelPlan& plan) {
   if (!w.framework.formats.autocast || w.activation_dtype() == DType::fp32) return false;
   if (gathers_in_16_bits(w, plan)) return false;
   return w.trains_base() ? w.weights() == WeightRecipe::fp32_with_half_compute
-                         : w.framework.formats.frozen_dtype == DType::fp32;
+                         : w.stores_frozen_apart();
 }
 
 bool widens_experts(const Workload& w, const ParallelPlan& plan) {

@@ -3,6 +3,7 @@
 //
 // Of 16 bits nothing that is played asks whether they are bf16 or fp16, but for
 //   - the gradient of a softmax whose scores are stored, which fp16 returns sooner (keep_scores),
+//   - frozen weights of the other 16 bits, which autocast copies (stores_frozen_apart),
 //   - moments in bf16, beside which bf16 weights' masters lack their upper half (stored_base),
 //   - what resolved_for sets in a framework's row.
 #pragma once
@@ -47,6 +48,7 @@ inline bool played_alike(const Workload& a, const Workload& b) {
   const bool tells_halves_apart = f.attention.kernel == AttentionKernel::eager ||
                                   a.optimizer->format == StateFormat::bf16 ||
                                   b.optimizer->format == StateFormat::bf16;
+  if (a.stores_frozen_apart() != b.stores_frozen_apart()) return false;
   return !tells_halves_apart && same_tensors(a.compute, b.compute) && settled_alike(f, g);
 }
 

@@ -290,6 +290,18 @@ TEST_CASE("gradients as wide as the weights that a record names") {
   CHECK(asked(run).question.workload.framework.gradients.reduce_dtype == DType::fp32);
 }
 
+// bf16 autocast around a base whose checkpoint is fp16: a format that is said of weights is theirs,
+// and what products are made in is the other.
+TEST_CASE("a frozen base of another format than autocast computes in") {
+  RunRecord run = record("oo-katheryne-llama2-7b-l40s");
+  const Workload w = asked(run).question.workload;
+  CHECK(w.compute == DType::bf16);
+  CHECK(w.framework.formats.frozen_dtype == DType::fp16);
+  CHECK(w.framework.formats.autocast);
+  run.training.precision = "bf16";
+  CHECK(asked(run).question.workload.framework.formats.frozen_dtype == DType::bf16);
+}
+
 // Halo patches classes before it builds a model, TRL's own trainer a model that is there.
 TEST_CASE("a toolkit over TRL that its note names") {
   RunRecord run = record("b300-qwen3-4b-s2048-b16-nogc");
