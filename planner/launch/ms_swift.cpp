@@ -4,8 +4,9 @@
 // Names and defaults: modelscope/ms-swift swift/arguments/tuner_args.py @0bb3103b3b,
 // sft_args.py @00e9ca8652, base_args/{base_args.py @03b920b7cf,quant_args.py @15898feefa},
 // swift/trainers/arguments.py @0037257ce8; what --deepspeed names: swift/config/*.json @b228e40f11.
-// Adapters and gradient checkpointing are on unless the arguments say otherwise, and 4-bit weights
-// are quantised twice. tuner_type is called train_type before version 4, sft_type before 3.
+// Adapters, beside every linear, and gradient checkpointing are on unless the arguments say
+// otherwise, and 4-bit weights are quantised twice. tuner_type is called train_type before version
+// 4, sft_type before 3, whose linears are those of the framework's row.
 #include "planner/launch/formats.hpp"
 #include "planner/launch/hugging_face_names.hpp"
 #include "planner/launch/named_model.hpp"
@@ -139,6 +140,8 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
   say_zero(words, file);
   gather_targets(words, file);
   gather_method(words, file);
+  if (words.is("adapter", "true") && !words.where("adapter").ends_with(":sft_type"))
+    words.imply("lora_targets", "all-linear", file);
   if (words.is("adapter", "false")) words.imply("method", "full", file);
   words.default_to("recompute", "full", file);
   words.default_to("framework", words.has("zero") ? "ms-swift-deepspeed" : "ms-swift", file);

@@ -18,13 +18,17 @@ Result<PlanFiles> swift_says(const std::string& more) {
 
 }  // namespace
 
-// Adapters of rank 8 and checkpointing are its defaults.
+// Adapters of rank 8 beside every linear and checkpointing are its defaults; version 2 had others.
 TEST_CASE("a script of ms-swift trains adapters unless it says otherwise") {
   const auto usual = swift_says("");
   REQUIRE(usual);
   CHECK(usual->request.methods == std::vector<Method>{Method::lora});
   CHECK(usual->request.plans.front() == "mbs=1,ga=8,recompute=full");
   CHECK(usual->request.framework == "ms-swift");
+  CHECK(usual->request.lora_targets == "all-linear");
+  const auto second = swift_says("--sft_type lora");
+  REQUIRE(second);
+  CHECK_FALSE(second->request.lora_targets.has_value());
   CHECK(usual->request.sequence == 4096);
   CHECK(usual->reports.front().not_honoured.empty());
   const auto full = swift_says("--train_type full --gradient_checkpointing false");
