@@ -129,7 +129,7 @@ void finish(PlanWords& words, const PlanFileContext& context, const std::string&
       return words.problems.push_back(
           {ProblemKind::file, words.where(of_megatron),
            "is for megatron sft, whose engine is Megatron-Core; scripts of swift sft, pt and rlhf "
-           "are read here, --framework megatron-lm with --plan is the nearest"});
+           "are read here, --framework megatron-swift with --plan says it"});
   tell_other_model(words, context, "model");
   words.default_to("adapter", "true", file);
   if (words.has("quantization-bits")) {
