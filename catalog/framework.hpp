@@ -20,8 +20,6 @@
 #include "catalog/framework_memory.hpp"
 #include "catalog/framework_parallel.hpp"
 #include "catalog/framework_process.hpp"
-#include "catalog/lane_loop.hpp"
-#include "catalog/library_release.hpp"
 #include "catalog/provenance.hpp"
 #include "catalog/units.hpp"
 

@@ -1,19 +1,12 @@
 // Adapters, and weights of 4 or 8 bits that nothing trains.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
+
 #include "catalog/adapter.hpp"
 #include "catalog/dtype.hpp"
-#include "catalog/fitted.hpp"
-#include "catalog/framework_kinds.hpp"
 #include "catalog/lane_loop.hpp"
-#include "catalog/library_release.hpp"
-#include "catalog/provenance.hpp"
-#include "catalog/units.hpp"
 
 namespace shardwise {
 
@@ -29,14 +22,14 @@ struct FrameworkAdapters {
   // writes gradients over them (Unsloth). PEFT's own modules run where adapters have dropout, and
   // DoRA's.
   bool fused = false;
-  bool compiled = true;       // false: its adapters break the compiler's graph, and layers,
-                              // which it checkpoints, are left to eager operators whole
+  // False: its adapters break the compiler's graph, and layers, which it checkpoints, are left to
+  // eager operators whole.
+  bool compiled = true;
   bool on_experts = false;    // adapters on the MLP are on every routed expert as well
   bool sums_experts = false;  // ... where all experts are one tensor, by their sum with it
   bool on_head = false;       // "head" among the targets is an adapter beside it
-  bool keeps_replaced_modules =
-      false;  // a module that is trained whole is a copy beside the frozen
-              // one (PEFT modules_to_save)
+  // A module that is trained whole is a copy beside the frozen one (PEFT modules_to_save).
+  bool keeps_replaced_modules = false;
 };
 
 // A base whose weights are quantised.

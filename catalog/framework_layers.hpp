@@ -1,19 +1,11 @@
 // The code of a layer: which kernels a framework runs for it, and what it computes twice.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
-#include "catalog/adapter.hpp"
-#include "catalog/dtype.hpp"
-#include "catalog/fitted.hpp"
+
 #include "catalog/framework_kinds.hpp"
-#include "catalog/lane_loop.hpp"
 #include "catalog/library_release.hpp"
-#include "catalog/provenance.hpp"
-#include "catalog/units.hpp"
 
 namespace shardwise {
 
@@ -78,15 +70,15 @@ struct FrameworkAttention {
   bool half_softmax = false;           // eager attention: PyTorch masks the scores, and its softmax
                                        // stays in 16 bits, whatever a fused one would take
   bool softmax_in_fp32 = false;        // eager attention: its softmax, then cast back to 16 bits
-  // Eager kernels: attention's softmax is maximum, difference, exponential, sum and quotient, a
-  // kernel each, and so is a dense loss's log-softmax, unless a compiler has the loss.
+  // Eager kernels: attention's softmax is maximum, difference, exponential, sum and quotient, each
+  // a kernel of its own, and so is a dense loss's log-softmax, unless a compiler has the loss.
   bool plain_softmax = false;
   bool guards_softmax = false;  // and lets a query have no key: exponentials and quotient are
                                 // selections (torch.where), whose results are what is read on
-  bool value_is_view_of_qkv =
-      false;  // V as the kernel saves it holds the fused projection's output
-  bool query_is_view_of_qkv =
-      false;  // Q holds it, with a copy of K and V beside it; as many heads each
+  // V as the kernel saves it holds the fused projection's output.
+  bool value_is_view_of_qkv = false;
+  // Q holds it, with a copy of K and V beside it; as many heads each.
+  bool query_is_view_of_qkv = false;
   // Tokens come before sequences: q, k, v and the output are copied around a kernel that never
   // stores scores, which wants them the other way, where there is more than one sequence.
   bool transposes = false;

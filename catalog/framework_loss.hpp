@@ -1,18 +1,10 @@
 // The code from the head to the loss, and what the training loop keeps of the output.
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-#include "catalog/adapter.hpp"
-#include "catalog/dtype.hpp"
-#include "catalog/fitted.hpp"
+
 #include "catalog/framework_kinds.hpp"
-#include "catalog/lane_loop.hpp"
-#include "catalog/library_release.hpp"
-#include "catalog/provenance.hpp"
 #include "catalog/units.hpp"
 
 namespace shardwise {

@@ -1,18 +1,11 @@
 // What a framework holds for a weight it trains, how ranks share it, and how the step changes it.
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-#include "catalog/adapter.hpp"
+
 #include "catalog/dtype.hpp"
-#include "catalog/fitted.hpp"
 #include "catalog/framework_kinds.hpp"
-#include "catalog/lane_loop.hpp"
-#include "catalog/library_release.hpp"
-#include "catalog/provenance.hpp"
 #include "catalog/units.hpp"
 
 namespace shardwise {

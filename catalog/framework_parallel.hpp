@@ -1,19 +1,8 @@
 // How a framework splits layers over tensor, context and pipeline ranks, and what these exchange.
 #pragma once
 
-#include <algorithm>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-#include "catalog/adapter.hpp"
 #include "catalog/dtype.hpp"
-#include "catalog/fitted.hpp"
 #include "catalog/framework_kinds.hpp"
-#include "catalog/lane_loop.hpp"
-#include "catalog/library_release.hpp"
-#include "catalog/provenance.hpp"
-#include "catalog/units.hpp"
 
 namespace shardwise {
 

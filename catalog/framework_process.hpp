@@ -1,20 +1,6 @@
 // A framework as a process: how it loads a model, what its libraries hold, what its CPU does.
 #pragma once
 
-#include <algorithm>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-#include "catalog/adapter.hpp"
-#include "catalog/dtype.hpp"
-#include "catalog/fitted.hpp"
-#include "catalog/framework_kinds.hpp"
-#include "catalog/lane_loop.hpp"
-#include "catalog/library_release.hpp"
-#include "catalog/provenance.hpp"
-#include "catalog/units.hpp"
-
 namespace shardwise {
 
 // From files to the GPU.

@@ -83,8 +83,9 @@ struct GemmLayout {
   int slow_flop_per_cycle = 0;
   // What such a kernel does at most in a cycle of a multiprocessor, however fast its cores; 0: any.
   int misaligned_flop_per_cycle = 0;
-  // Both of fast cores, over what they are on average, by what is out of line: the result's rows
-  // alone, an operand's, or those of a weight gradient, which sums over rows.
+  // misaligned_rate and misaligned_flop_per_cycle, over what they are on average, by what is out of
+  // line: the result's rows alone, an operand's, or those of a weight gradient, which sums over
+  // rows. Slow cores make no difference between them.
   std::array<double, 3> misaligned_by_side{1, 1, 1};
   // Cycles of a multiprocessor for each element that PyTorch copies into the other order of rows
   // and columns, by a kernel that joins no loads; 0: not known.
