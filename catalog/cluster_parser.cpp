@@ -182,7 +182,9 @@ Problem unknown_name(const Catalog& catalog, std::string_view text, const std::s
     return bad_cluster(text, std::string(gpus));
   if (names_slot(name))
     return bad_cluster(
-        text, "name the card alone: --pcie-lanes says how wide its slot, riser or cable is");
+        text,
+        "name the card alone, behind a count of them as in 8xH100: --pcie-lanes says how wide "
+        "its slot, riser or cable is");
   if (const std::string_view size = size_of_unknown_unit(text); !size.empty())
     return bad_cluster(
         text, "no unit of memory is recognised in \"" + printable(size) + "\"; expected GB or GiB");

@@ -1,6 +1,7 @@
 #include "planner/request/asked_cluster.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <utility>
 
@@ -168,6 +169,9 @@ Result<Clusters> asked_clusters(const Catalog& catalog, const Request& r) {
             "is missing; expected for example 6x24GB, 2xRTX-3090, 16xH100-SXM or dgx-h100",
             meant.empty() ? meant : sentence("; did you mean --gpus ", printable(meant), '?'))};
   if (const auto several = several_boxes(*r.gpus)) return *several;
+  if (r.pcie_lanes && !std::has_single_bit(static_cast<unsigned>(*r.pcie_lanes)))
+    return Problem{ProblemKind::request, "--pcie-lanes",
+                   sentence("expected 1, 2, 4, 8 or 16, found ", *r.pcie_lanes)};
   auto clusters = parse_gpus(catalog, *r.gpus, cluster_options(r));
   if (!clusters || !r.nodes) return clusters;
   return spread_over_nodes(catalog, r, *std::move(clusters));

@@ -8,7 +8,7 @@ namespace {
 struct FlagElsewhere {
   std::string_view flag, here;
 };
-constexpr std::array<FlagElsewhere, 161> flags_elsewhere{
+constexpr std::array<FlagElsewhere, 162> flags_elsewhere{
     {{"--model", "MODEL without a flag"},
      {"-m", "--method, or MODEL without a flag"},
      {"--lora", "--method lora"},
@@ -34,6 +34,7 @@ constexpr std::array<FlagElsewhere, 161> flags_elsewhere{
      {"--context", "--seq"},
      {"--context-length", "--seq"},
      {"--batch-size", "--batch"},
+     {"--global-batch", "--batch"},
      {"--global-batch-size", "--batch"},
      {"--micro-batch-size", "--microbatch"},
      {"--rank", "--lora-rank"},
