@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "catalog/require.hpp"
+#include "simulator/graphs/graph_builder.hpp"
 #include "simulator/graphs/layer_graph.hpp"
 #include "simulator/pipeline_schedule.hpp"
 
@@ -196,9 +197,16 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
                          const Profile& profile, const CollectiveModel& collectives,
                          const std::string& policy, const LentToLayers& lent) {
   const LayersApart* known = lent.known;
-  const ModelPartition partition =
-      partition_model(w, plan, *find_pipeline_schedule(usual_schedule), *recompute_policy(policy),
-                      known != nullptr ? &known->definitions : nullptr);
+  // Stages take data ranks away, without which no graph is cut (cuts_graphs); a cut only adds to a
+  // layer, so that whole graphs bound both.
+  std::optional<Workload> uncut;
+  if (cuts_graphs(w, plan)) {
+    uncut = w;
+    uncut->framework.layers.cuts_compiled_graphs = false;
+  }
+  const ModelPartition partition = partition_model(
+      uncut ? *uncut : w, plan, *find_pipeline_schedule(usual_schedule), *recompute_policy(policy),
+      known != nullptr && !uncut ? &known->definitions : nullptr);
   const ParallelPlan whole = with_whole_weights(plan);
   const CostModel cost(w, whole, cluster, profile, &collectives);
   std::vector<KernelModel> own;
