@@ -45,7 +45,6 @@ constexpr Meaning checkpointing[] = {
 constexpr Meaning rewards[] = {{"true", "reward"}, {"false", ""}};
 constexpr Meaning fused[] = {{"true", "true"}, {"false", ""}};
 constexpr Meaning bf16[] = {{"true", "bf16"}, {"auto", ""}, {"full", "bf16"}, {"false", ""}};
-constexpr Meaning fp16[] = {{"true", "fp16"}, {"false", ""}};
 constexpr Meaning wraps[] = {{"TRANSFORMER_BASED_WRAP", "true"}, {"SIZE_BASED_WRAP", "true"}};
 constexpr Meaning stages[] = {{"true", "3"}, {"false", "2"}};
 constexpr double placeholder_rate = 2e-5;  // costs nothing, and nobody said
@@ -57,7 +56,7 @@ constexpr PlanKey keys[] = {
     says_choice("gradient_checkpointing", "recompute", checkpointing),
     says_choice("optimizer", "optimizer", optimizers),
     says_choice("bf16", "precision", bf16),
-    says_choice("fp16", "precision", fp16),
+    says_choice("fp16", "precision", fp16_or_not),
     says_number("learning_rate", "learning-rate"),
     says_choice("adapter", "adapter", adapters),
     says_choice("rl", "preference", preferences),

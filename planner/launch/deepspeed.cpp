@@ -15,8 +15,6 @@ namespace shardwise {
 namespace deepspeed {
 namespace {
 
-constexpr Meaning bf16[] = {{"true", "bf16"}, {"false", ""}};
-constexpr Meaning fp16[] = {{"true", "fp16"}, {"false", ""}};
 constexpr Meaning devices[] = {{"none", "false"}, {"cpu", "true"}, {"nvme", "nvme"}};
 constexpr Meaning old_offload[] = {{"true", "true"}, {"false", ""}};
 constexpr Meaning optimizers[] = {{"AdamW", "adamw"},
@@ -40,9 +38,9 @@ constexpr PlanKey keys[] = {
     says_integer("zero_optimization.mics_shard_size", "mics", -1),
     says_integer("sequence_parallel_size", "cp"),
     says_integer("tensor_parallel.autotp_size", "tp"),
-    says_choice("bf16.enabled", "precision", bf16),
-    says_choice("bfloat16.enabled", "precision", bf16),
-    says_choice("fp16.enabled", "precision", fp16),
+    says_choice("bf16.enabled", "precision", bf16_or_not),
+    says_choice("bfloat16.enabled", "precision", bf16_or_not),
+    says_choice("fp16.enabled", "precision", fp16_or_not),
     says_choice("optimizer.type", "optimizer", optimizers),
     says_number("optimizer.params.lr", "learning-rate"),
     refused("zero_optimization.zero_hpz_partition_size", "1",

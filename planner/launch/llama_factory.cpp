@@ -21,8 +21,6 @@ constexpr Meaning stages[] = {
     {"pt", ""}, {"sft", ""}, {"dpo", "dpo"}, {"kto", "kto"}, {"rm", "reward"}};
 constexpr Meaning losses[] = {
     {"sigmoid", "dpo"}, {"hinge", "dpo"}, {"ipo", "dpo"}, {"orpo", "orpo"}, {"simpo", "simpo"}};
-constexpr Meaning bf16[] = {{"true", "bf16"}, {"false", ""}};
-constexpr Meaning fp16[] = {{"true", "fp16"}, {"false", ""}};
 
 constexpr std::string_view own_kernels = "other kernels would change time and memory";
 
@@ -45,8 +43,8 @@ constexpr PlanKey keys[] = {
     says_integer("gradient_accumulation_steps", "ga"),
     says_choice("disable_gradient_checkpointing", "recompute", checkpointing_off),
     says_choice("optim", "optimizer", hugging_face_optimizers),
-    says_choice("bf16", "precision", bf16),
-    says_choice("fp16", "precision", fp16),
+    says_choice("bf16", "precision", bf16_or_not),
+    says_choice("fp16", "precision", fp16_or_not),
     says_number("learning_rate", "learning-rate"),
     names_model("model_name_or_path", named_model),
     ignored("lora_alpha", "scales an update, costs nothing"),

@@ -26,8 +26,6 @@ constexpr Meaning granularities[] = {{"full", "full"}, {"selective", "selective"
 constexpr Meaning methods[] = {{"uniform", "uniform"}, {"block", "block"}};
 constexpr Meaning strategies[] = {
     {"no_shard", "0"}, {"optim", "1"}, {"optim_grads", "2"}, {"optim_grads_params", "3"}};
-constexpr Meaning bf16[] = {{"true", "bf16"}, {"false", ""}};
-constexpr Meaning fp16[] = {{"true", "fp16"}, {"false", ""}};
 constexpr Meaning fp8[] = {{"hybrid", "fp8"}, {"e4m3", "fp8"}};
 constexpr Meaning optimizers[] = {{"adam", "adamw"}, {"sgd", "sgd-momentum"}, {"muon", "muon"}};
 // Of what the precision-aware optimizer keeps, by width: fp16 and bf16 take the same.
@@ -64,8 +62,8 @@ constexpr PlanKey keys[] = {
     says_integer("recompute-num-layers", "recompute-layers"),
     says_choice("optimizer-cpu-offload", "offload", host_optimizer),
     says_choice("tp-comm-overlap", "async-tp", true_or_false),
-    says_choice("bf16", "half", bf16),
-    says_choice("fp16", "half", fp16),
+    says_choice("bf16", "half", bf16_or_not),
+    says_choice("fp16", "half", fp16_or_not),
     says_choice("fp8-format", "precision", fp8),
     says_choice("optimizer", "optimizer", optimizers),
     says_choice("use-precision-aware-optimizer", "precision-aware", true_or_false),

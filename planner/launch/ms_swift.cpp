@@ -21,8 +21,6 @@ constexpr Meaning bits[] = {{"4", "4"}, {"8", "8"}};
 constexpr Meaning quantizers[] = {{"bnb", ""}};
 constexpr Meaning nf4[] = {{"nf4", ""}};
 constexpr Meaning formats[] = {{"bfloat16", "bf16"}, {"float16", "fp16"}, {"float32", "fp32"}};
-constexpr Meaning bf16[] = {{"true", "bf16"}, {"false", ""}};
-constexpr Meaning fp16[] = {{"true", "fp16"}, {"false", ""}};
 constexpr Meaning preferences[] = {
     {"dpo", "dpo"}, {"kto", "kto"}, {"orpo", "orpo"}, {"simpo", "simpo"}, {"rm", "reward"}};
 
@@ -44,8 +42,8 @@ constexpr PlanKey keys[] = {
     says_choice("gradient_checkpointing", "recompute", full_or_none),
     says_choice("optim", "optimizer", hugging_face_optimizers),
     says_choice("torch_dtype", "precision", formats),
-    says_choice("bf16", "precision", bf16),
-    says_choice("fp16", "precision", fp16),
+    says_choice("bf16", "precision", bf16_or_not),
+    says_choice("fp16", "precision", fp16_or_not),
     says_number("learning_rate", "learning-rate"),
     says_text("deepspeed", "swift-deepspeed"),
     names_model("model", named_model),

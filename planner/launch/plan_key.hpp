@@ -102,6 +102,9 @@ constexpr std::array<Meaning, A + B> joined(const Meaning (&some)[A], const Mean
 }
 
 inline constexpr Meaning true_or_false[] = {{"true", "true"}, {"false", "false"}};
+// A flag of its own for each 16-bit format.
+inline constexpr Meaning bf16_or_not[] = {{"true", "bf16"}, {"false", ""}};
+inline constexpr Meaning fp16_or_not[] = {{"true", "fp16"}, {"false", ""}};
 inline constexpr Meaning full_or_none[] = {{"true", "full"}, {"false", "none"}};
 
 }  // namespace shardwise

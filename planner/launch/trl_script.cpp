@@ -13,8 +13,6 @@
 namespace shardwise {
 namespace {
 
-constexpr Meaning precision_bf16[] = {{"true", "bf16"}, {"false", ""}};
-constexpr Meaning precision_fp16[] = {{"true", "fp16"}, {"false", ""}};
 constexpr Meaning nf4_only[] = {{"nf4", ""}};
 // SFT's losses, over whole logits or slices of them, KTO's, and else DPO's.
 constexpr Meaning losses[] = {{"nll", "whole"},
@@ -84,8 +82,8 @@ constexpr PlanKey trl_keys[] = {
     says_choice("gradient_checkpointing", "recompute", full_or_none),
     says_choice("activation_checkpointing", "recompute", full_or_none),
     says_choice("optim", "optimizer", hugging_face_optimizers),
-    says_choice("bf16", "precision", precision_bf16),
-    says_choice("fp16", "precision", precision_fp16),
+    says_choice("bf16", "precision", bf16_or_not),
+    says_choice("fp16", "precision", fp16_or_not),
     says_number("learning_rate", "learning-rate"),
     says_choice("use_peft", "adapter", true_or_false),
     says_choice("use_dora", "dora", true_or_false),

@@ -33,6 +33,19 @@ struct Step {
     layer.state.optimizer = total.optimizer = states;
     layers.front().push_back(std::move(layer));
   }
+  // Weights of so many elements each, all their states, and freed blocks of 16 MiB for these.
+  void add_unit(const std::vector<std::int64_t>& elements, std::int64_t states, int blocks) {
+    for (const std::int64_t n : elements)
+      graph.operators.emplace_back().weight_gradient_elements = n;
+    LayerHoldings layer;
+    layer.graph = &graph;
+    layer.state.optimizer = total.optimizer = states;
+    layers.front().push_back(std::move(layer));
+    std::vector<Holding> freed;
+    for (int i = 0; i < blocks; ++i)
+      freed.push_back(ledger.open(16 * mi, MemoryCategory::activations));
+    for (Holding& block : freed) ledger.close(block);
+  }
   void run(std::int64_t largest_gradient) {
     OptimizerMemory(workload, plan, ledger).step(layers, total, largest_gradient);
   }
@@ -118,19 +131,8 @@ TEST_CASE("ZeRO-3 steps by sub-group", "[optimizer_memory]") {
 // into freed blocks of 16 MiB where one of 32 MiB would not.
 TEST_CASE("States are made parameter by parameter", "[optimizer_memory]") {
   Step step;
-  LayerGraph graph;
-  graph.operators.resize(2);
-  graph.operators[0].weight_gradient_elements = 3 * mi;
-  graph.operators[1].weight_gradient_elements = mi;
-  LayerHoldings layer;
-  layer.graph = &graph;
-  layer.state.optimizer = step.total.optimizer = 32 * mi;
-  step.layers.front().push_back(std::move(layer));
-  std::vector<Holding> freed;
-  for (int i = 0; i < 2; ++i)
-    freed.push_back(step.ledger.open(16 * mi, MemoryCategory::activations));
-  for (Holding& h : freed) step.ledger.close(h);
-  OptimizerMemory(step.workload, step.plan, step.ledger).step(step.layers, step.total, 0);
+  step.add_unit({3 * mi, mi}, 32 * mi, 2);
+  step.run(0);
   CHECK(step.ledger.peak().allocated == Bytes(32 * mi));
   CHECK(step.ledger.peak().reserved == Bytes(32 * mi));
 }
@@ -143,18 +145,8 @@ TEST_CASE("A unit's flat parameter has one tensor of each state", "[optimizer_me
     step.plan = plan_of(2);
     step.plan.zero_stage = 3;
     step.framework.sharding.parameters.steps_whole_units = whole;
-    LayerGraph graph;
-    graph.operators.resize(4);
-    for (Operator& op : graph.operators) op.weight_gradient_elements = 2 * mi;
-    LayerHoldings layer;
-    layer.graph = &graph;
-    layer.state.optimizer = step.total.optimizer = 64 * mi;
-    step.layers.front().push_back(std::move(layer));
-    std::vector<Holding> freed;
-    for (int i = 0; i < 4; ++i)
-      freed.push_back(step.ledger.open(16 * mi, MemoryCategory::activations));
-    for (Holding& h : freed) step.ledger.close(h);
-    OptimizerMemory(step.workload, step.plan, step.ledger).step(step.layers, step.total, 0);
+    step.add_unit({2 * mi, 2 * mi, 2 * mi, 2 * mi}, 64 * mi, 4);
+    step.run(0);
     return step.ledger.peak().reserved;
   };
   CHECK(reserved(false) == Bytes(64 * mi));  // eight moments of 8 MiB, two in each freed block
