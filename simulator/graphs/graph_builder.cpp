@@ -332,7 +332,8 @@ void GraphBuilder::keep_quantized_input(Operator& op, TensorIndex input) {
 // linear (PyTorch 2.15 torch/_inductor/fx_passes/pad_mm.py, should_exclude_padding_time;
 // torch/csrc/autograd/FunctionsManual.cpp, mm_mat2_backward). On since PyTorch 2.1 (pull request
 // 101915). Casts and gathers may stand before a product.
-void GraphBuilder::let_pad(Operator& op, const LinearSpec& spec, std::int64_t rows) const {
+void GraphBuilder::let_pad(Operator& op, const LinearSpec& spec,
+                           const ProductShape& product) const {
   const Framework& f = workload_.framework;
   if (f.layers.kernels != KernelStyle::compiled || f.layers.leaves_odd_lengths) return;
   if (spec.outside_layers && !f.layers.compiles_whole_model) return;
@@ -345,11 +346,10 @@ void GraphBuilder::let_pad(Operator& op, const LinearSpec& spec, std::int64_t ro
         gemm->padding_copies = copies;
       }
   };
-  const std::int64_t out = spec.cut == Cut::columns ? spec.out / tensor_ : spec.out;
-  const std::int64_t weights = (spec.cut == Cut::rows ? spec.in / tensor_ : spec.in) * out;
+  const auto [rows, in, out] = product;
   const bool in_line = out * element_ % 16 == 0 && rows * element_ % 16 == 0;
-  let(op.forward, weights, 0);
-  let(op.backward, 0, f.formats.autocast ? 0 : weights);
+  let(op.forward, in * out, 0);
+  let(op.backward, 0, f.formats.autocast ? 0 : in * out);
   let(op.backward_weight, in_line ? 0 : rows * out, 0);
 }
 
@@ -404,7 +404,7 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
     if (const Accumulation each = accumulation(); each.kernels > 0)
       op.backward_weight.push_back(traffic(each.bytes * as_double(in * out), each.kernels));
   }
-  let_pad(op, spec, rows);
+  let_pad(op, spec, {rows, in, out});
   if (!narrow) cast_weights(op, in * out + bias, bias > 0 ? 2 : 1);
   // An 8-bit product reads weights of 8 bits as they are stored.
   const bool read_as_stored = narrow && workload_.adapter.base == Quantization::fp8;

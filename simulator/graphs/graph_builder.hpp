@@ -244,7 +244,6 @@ class GraphBuilder {
                     std::int64_t in, std::int64_t out);
   void add_dequantization(Operator& op, std::int64_t elements) const;
   void add_unpacking(Operator& op, std::int64_t elements);
-  void let_pad(Operator& op, const LinearSpec& spec, std::int64_t rows) const;
   void keep_quantized_input(Operator& op, TensorIndex input);
   TensorIndex norm_by(bool operators, std::string_view name, TensorIndex x, std::int64_t rows,
                       std::int64_t width);
@@ -254,10 +253,12 @@ class GraphBuilder {
                                      std::int64_t width);
   TensorIndex fp32_norm(std::string_view name, TensorIndex x, std::int64_t rows,
                         std::int64_t width);
-  // What the quantisation of both operands adds to a product (operand_casts.cpp).
+  // [rows, in] times [in, out], as one rank multiplies them.
   struct ProductShape {
     std::int64_t rows = 0, in = 0, out = 0;
   };
+  void let_pad(Operator& op, const LinearSpec& spec, const ProductShape& product) const;
+  // What the quantisation of both operands adds to a product (operand_casts.cpp).
   void cast_operands(Operator& op, TensorIndex x, const ProductShape& product);
   void cast_blocks_apart(Operator& op, bool first, const ProductShape& product);
   void cast_weight(Operator& op, std::int64_t weights);
