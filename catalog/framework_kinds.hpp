@@ -48,7 +48,7 @@ enum class NarrowWeights {
   stored,  // in their place, where 8 bits are asked for; four are kept beside
 };
 
-// How logits become a loss; the live copies of [tokens, vocabulary] follow (loss_model).
+// How logits become a loss; the live copies of [tokens, vocabulary] follow (graphs/head_graph).
 enum class LossKind {
   dense,              // logits, fp32 upcast, fp32 log-softmax, their gradients
   dense_fp32_output,  // as dense, and the mixed-precision wrapper keeps one more fp32 copy
@@ -119,7 +119,8 @@ struct ShardedParameters {
   bool saved_for_backward = false;
   bool prefetches_after_loss = false;  // the loss is none of the model's modules, so that backward
                                        // gathers the last layer when the loss is through
-  int units_per_block = 1;  // FSDP: the block and the modules in it that its policy wraps as well
+  // FSDP: the block and the modules in it that its policy wraps as well; stated by a run, by no row
+  int units_per_block = 1;
   std::optional<Bytes> live_parameters;  // DeepSpeed: max_live_parameters, in 16-bit bytes
 };
 

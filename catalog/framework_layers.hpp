@@ -28,12 +28,13 @@ struct FrameworkLayers {
   bool norms_add_residual = false;  // fused kernels: those of norms add the branch to the residual
                                     // stream, and the stream's gradient to their own
   bool eager_activation = false;    // act(gate) * up is two kernels though all else is fused
-  bool overwrites_gate_and_up = false;  // fused kernels: the gradients of gate and up are written
-                                        // over them (Liger)
-  bool plain_activation = false;        // with eager kernels: silu is x * sigmoid(x), written out
-  bool adds_bias_apart = false;  // linears leave their bias to an operator of its own, before
-                                 // dropout, the residual's sum or an activation, each a kernel
-  bool scales_branches = false;  // a block's, by a number each, before they join the stream
+  // Fused kernels: the gradients of gate and up are written over them. Stated by a plugin (Liger),
+  // by no row.
+  bool overwrites_gate_and_up = false;
+  bool plain_activation = false;  // with eager kernels: silu is x * sigmoid(x), written out
+  bool adds_bias_apart = false;   // linears leave their bias to an operator of its own, before
+                                  // dropout, the residual's sum or an activation, each a kernel
+  bool scales_branches = false;   // a block's, by a number each, before they join the stream
   // Dropout of a branch is a function of TorchScript, whose derivative keeps the mask whatever the
   // rate.
   bool keeps_dropout_masks = false;
@@ -53,11 +54,12 @@ struct FrameworkAttention {
   // PyTorch's attention gets K and V of the heads that there are where nothing masks: its kernels
   // below compute capability 8.0 do not take them (simulator/graphs/written_out_attention.hpp).
   bool writes_grouped_out = false;
-  bool by_operators = false;   // PyTorch's attention has no kernel at all: the card has none
-                               // for the format, or its math backend was asked for
+  // PyTorch's attention has no kernel at all. No row says so: the card has none for the format
+  // (settle_on), or a run asked for its math backend.
+  bool by_operators = false;
   bool masks_padding = false;  // attention gets the padding as a mask of its own: PyTorch
                                // takes the memory-efficient kernel, over the whole square
-  bool masks_windows = false;  // a window is one too, once a sequence is as long: K and V are
+  bool masks_windows = false;  // and a window by one, once a sequence is as long: K and V are
                                // expanded to all heads, every layer keeps a 16-bit mask
   bool registers_causal_masks = false;  // runs the models' own code (Transformer::causal_mask_rows)
   bool reads_lengths = false;  // each layer's attention asks the GPU for the longest sequence
@@ -73,11 +75,11 @@ struct FrameworkAttention {
   // Eager kernels: attention's softmax is maximum, difference, exponential, sum and quotient, each
   // a kernel of its own, and so is a dense loss's log-softmax, unless a compiler has the loss.
   bool plain_softmax = false;
-  bool guards_softmax = false;  // and lets a query have no key: exponentials and quotient are
-                                // selections (torch.where), whose results are what is read on
-  // V as the kernel saves it holds the fused projection's output.
+  bool guards_softmax = false;  // plain_softmax also lets a query have no key: exponentials and
+                                // quotient are selections (torch.where), which are read on
+  // V as the kernel saves it holds the fused projection's output ...
   bool value_is_view_of_qkv = false;
-  // Q holds it, with a copy of K and V beside it; as many heads each.
+  // ... or Q does, with copies of K and V beside it, which have as many heads.
   bool query_is_view_of_qkv = false;
   // Tokens come before sequences: q, k, v and the output are copied around a kernel that never
   // stores scores, which wants them the other way, where there is more than one sequence.
@@ -102,7 +104,7 @@ struct FrameworkExperts {
   // does: one kernel for all, in the format that their weights are stored in.
   bool torch_grouped_products = false;
   bool casts_grouped_products = false;  // under autocast its own code makes 16-bit copies for them
-  bool loops_grouped_products = false;  // no row says so: it follows from the card (settle_on)
+  bool loops_grouped_products = false;  // one by one; no row says so: the card does (settle_on)
   bool weighs_bias = false;           // the bias of an expert's second linear is weighted token by
                                       // token, expert by expert, by PyTorch's own operators
   bool weighs_in_activation = false;  // fused: a compiled function of gate and up weighs its rows
@@ -110,11 +112,11 @@ struct FrameworkExperts {
                                     // are sorted by expert on a single rank of experts too
   bool weighs_rows_apart = false;   // what each expert made of a token is weighted by operators of
                                     // PyTorch's own, in fp32, and put in order by an index
-  bool compiles_dispatch = false;   // where it compiles, that too
+  bool compiles_dispatch = false;   // with compiled kernels: what weighs rows is one of them
   bool dispatches_once = false;     // a token goes once to each rank of a node, or each node, that
                                     // holds experts of its own (DeepEP, HybridEP), not once to each
                                     // expert
-  bool dispatches_by_map = false;   // and so by the routing maps of all ranks (HybridEP): each row
+  bool dispatches_by_map = false;   // ... by the routing maps of all ranks (HybridEP): each row
                                     // takes along the scores of all experts of its node, and each
                                     // expert's rows are laid out as narrow products want them
   // Nodes of a layer whose exchanges hide behind another microbatch keep what their backward has
@@ -127,8 +129,9 @@ struct FrameworkNarrow {
   bool scales_rows = false;  // fp8: a scale for each row of an operand, not one for all
   WeightCast weight_cast = WeightCast::once;  // fp8 with one scale
   NarrowWeights weights = NarrowWeights::none;
-  bool weights_twice = true;      // by rows and by columns, even if a tensor has one scale; not
-                                  // on cards whose products read either way
+  // By rows and by columns, even if a tensor has one scale. No row says so: not on cards whose
+  // products read either way (settle_on).
+  bool weights_twice = true;
   bool gathers_sequence = false;  // fp8 with one scale: SP gathers 8 bits
   bool current_scaling = false;   // fp8 with one scale: of the tensor's own largest value, which is
                                   // looked for first
@@ -150,11 +153,12 @@ struct FrameworkRecompute {
   // Sequences of so many tokens or more: what full recomputation keeps of a layer, its input, waits
   // in host memory.
   std::optional<int> offloads_from;
-  bool checkpoints_miss_context = false;  // as an attribute of a context, which non-reentrant
-                                          // checkpoints do not see: from forward on
+  // Checkpoints that are not reentrant do not see what a quantised linear keeps on its context
+  // (FrameworkQuantized::linear_keeps_input): it stays from the forward pass on.
+  bool checkpoints_miss_context = false;
   bool selective_op_omits_cudnn = false;  // its list of operators that selective checkpoints keep
                                           // knows the other attention kernels only
-  bool selective_op_omits_all_to_all = false;  // nor the all-to-all to experts and back
+  bool selective_op_omits_all_to_all = false;  // ... nor the all-to-all to experts and back
 };
 
 }  // namespace shardwise

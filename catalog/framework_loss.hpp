@@ -28,20 +28,23 @@ struct FrameworkLoss {
   // to nothing.
   double cut_gradient_share = 0;
   int chunks = 8;              // chunked only
-  std::optional<Bytes> slice;  // chunked: as few as keep a slice's fp32 logits within this
+  std::optional<Bytes> slice;  // chunked: as few slices as keep the fp32 logits of one within this
   // chunked: the loop takes each slice back at once, so that the head's gradient is summed while
   // the others are to come, beside their logits
   bool slices_go_back = false;
   // chunked, vocab_parallel: as few slices as keep each within so many tokens
   std::optional<int> slice_tokens;
-  std::optional<int> fused_slice_tokens;    // fused_linear: a slice, if not by Liger's rule
+  // fused_linear: of a slice, if not by Liger's rule; stated by a run, by no row
+  std::optional<int> fused_slice_tokens;
   std::optional<double> slice_logit_bytes;  // live per logit of a slice, if not dense's
   std::optional<double> slice_moved_bytes;  // moved of a logit in all, if not cross-entropy's
-  bool copies_head = false;             // chunked: a slice's product is of an fp32 copy of the head
-  bool recomputes_slices = false;       // chunked: each slice's forward is checkpointed
-  bool keeps_slices = false;            // chunked: none goes back before all are through
-  bool makes_slices_first = false;      // ... and their logits are all there before a loss is
-  bool adds_head_slices_apart = false;  // a fused head and loss: Liger 0.6.2 to 0.8.2
+  bool copies_head = false;         // chunked: a slice's product is of an fp32 copy of the head
+  bool recomputes_slices = false;   // chunked: each slice's forward is checkpointed
+  bool keeps_slices = false;        // chunked: none goes back before all are through
+  bool makes_slices_first = false;  // ... and their logits are all there before a loss is
+  // fused_linear: what a slice gives to the head's gradient is added to it by kernels of its own.
+  // Stated by a plugin (Liger 0.6.2 to 0.8.2), by no row.
+  bool adds_head_slices_apart = false;
   // dense, adapters alone: tokens of a sequence that head and loss take at once; all logits are
   // kept, but only a slice of them has a gradient
   std::optional<int> head_slice;

@@ -32,8 +32,8 @@ struct FrameworkGradients {
   bool reduces_every_microbatch = false;  // gradient synchronised per microbatch (ZeRO-2/3, FSDP)
   bool pipelines_reduce_once = false;     // with stages it is not: their runtime turns it off
                                           // (torch.distributed.pipelining)
-  bool accumulates_in_reduce_dtype = false;  // where it is not: whole gradients wait for the last
-                                             // microbatch in `reduce_dtype` (FSDP2)
+  bool accumulates_in_reduce_dtype = false;  // where only the last microbatch's are reduced: whole
+                                             // gradients wait for it in `reduce_dtype` (FSDP2)
   Bytes bucket{25 << 20};                    // of one reduction
   std::optional<Bytes> bucket_stage_2;       // the same in ZeRO-2, where its config differs
   bool bucket_copies = false;                // DDP without gradient_as_bucket_view
@@ -75,10 +75,11 @@ struct FrameworkSharding {
   bool fsdp1_keeps_inputs = false;   // the same where a plan says FSDP1: rows of DeepSpeed too
   bool gathers_flat_copies = false;  // ZeRO-1 gathers stepped weights through flat copies of them
   // Checkpoints lie around the units of FSDP1 and are reentrant: the pass that computes a unit
-  // again gathers it and lets it go, before backward gathers it. ZeRO-3 keeps what is needed again
-  // within so many elements of modules that run before.
+  // again gathers it and lets it go, before backward gathers it.
   bool checkpoints_gather_again = false;
-  std::int64_t fetch_reuse_elements = 0;  // 0: all of it
+  // ZeRO-3 keeps what is needed again within so many elements of modules that run before; 0: it has
+  // no such rule.
+  std::int64_t fetch_reuse_elements = 0;
   // ZeRO-3 fetches the weights of modules, so many elements or more in a message; 0: of a layer.
   std::int64_t fetch_elements = 0;
   bool quantized = false;  // 4-bit weights can be sharded (bf16 quant storage)
@@ -109,14 +110,15 @@ struct FrameworkUpdate {
   // Beside 16-bit moments: of the masters of bf16 weights only what these lack, their lower half,
   // and moments that go to fp32 for a step, all at once.
   bool keeps_remainders = false, widens_moments = false;
-  bool rounds_stochastically = false;  // what the optimizer makes of 16-bit weights, on average
+  bool rounds_stochastically = false;  // what the optimizer makes of 16-bit weights: up or down by
+                                       // chance, right on average
   bool clips_gradients = true;
   // The norm of each buffer of whole local gradients is read before they are reduced, and looked at
   // for NaN (Megatron Core's check_for_nan_in_grad).
   bool checks_gradients = false;
-  // ZeRO takes the norm of what a rank steps tensor by tensor, each copied to fp64 before; at
-  // stages 1 and 2 PyTorch's operators may look at each for infinity and NaN as well.
+  // ZeRO takes the norm of what a rank steps tensor by tensor, each copied to fp64 before ...
   bool norm_in_double = false;
+  // ... and at stages 1 and 2 looks at each for infinity and NaN, by PyTorch's operators.
   bool checks_partition = false;
   bool wide_gradient_checks_fp16 = false;  // where compute is fp16, overflow and norm are read off
                                            // fp32 and fp64 copies of each gradient in turn

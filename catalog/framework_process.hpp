@@ -19,7 +19,7 @@ struct FrameworkLoading {
 struct FrameworkProcess {
   bool expandable_segments = false;  // PYTORCH_CUDA_ALLOC_CONF that its launcher sets; PyTorch has
                                      // them on NVIDIA GPUs only
-  int roundup_power2_divisions = 0;  // the same; 0: off
+  int roundup_power2_divisions = 0;  // of the same variable; 0: off
   bool records_streams = false;      // collectives mark what they read: freed, it waits for the GPU
   int library_workspaces = 0;     // cuBLAS workspaces that its own matmul library holds as tensors,
                                   // beside PyTorch's (Transformer Engine)

@@ -60,7 +60,7 @@ struct OutOfMemory {
   friend bool operator==(const OutOfMemory&, const OutOfMemory&) = default;
 };
 
-// Slow things that happened, for the time model.
+// Slow things that happened: waits for the device, and calls to CUDA.
 struct AllocatorCounters {
   std::int64_t retries = 0;  // waits for the device + release of the cache [num_alloc_retries]
   std::int64_t out_of_memory = 0;       // [num_ooms]

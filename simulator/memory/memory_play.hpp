@@ -1,4 +1,5 @@
-// The memory play: one rank's program order, allocation by allocation, through two training steps.
+// The memory play: one rank's program order, allocation by allocation, through two training steps,
+// and a third where a card with a limit has given cached memory back.
 //
 // PyTorch's allocator works in the order in which the host issues operations, not in the order in
 // which the GPU runs them; so the order of a stage's pipeline slots is all that memory needs, and
