@@ -277,7 +277,8 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
     kernel_times.emplace_back(ranks, of_kernels);
     schedule_optimizer(state, tensors, kernels, *group, costs);
     for (const auto& [one, layers] : used)
-      costs.optimizer += layers * orthogonalization_time(w_, plan_, *one->definition, kernels);
+      costs.optimizer += layers * orthogonalization_time(w_, plan_, *one->definition, kernels,
+                                                         profile_.host.per_looped_launch);
     if (total > most) {
       most = total;
       slowest = std::move(costs);

@@ -24,12 +24,13 @@ Workload with_muon(Transformer model) {
   return w;
 }
 
-Seconds muon_block(const Workload& w, const ParallelPlan& plan) {
+Seconds muon_block(const Workload& w, const ParallelPlan& plan, Seconds per_launch = Seconds(0)) {
   const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
   const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
   Seconds time;
   for (const LayerDefinition& d : partition.definitions)
-    if (d.role == LayerRole::block) time += orthogonalization_time(w, plan, d, kernels_of_a100());
+    if (d.role == LayerRole::block)
+      time += orthogonalization_time(w, plan, d, kernels_of_a100(), per_launch);
   return time;
 }
 
@@ -58,6 +59,26 @@ TEST_CASE("a stack of matrices is orthogonalised at once", "[newton_schulz]") {
   const Seconds sum = kernels_of_a100().memory_bound(Bytes(0));
   CHECK(64 * one.value - stack.value >= 945 * product.value + 630 * sum.value);
   CHECK(flops / stack.value < 312e12);
+}
+
+// Written by operators, b A + c A A is three kernels and a X + B X two: three more in each of five
+// iterations. Of 8 x 8 their bytes are nothing beside their starts.
+TEST_CASE("sums by operators start a kernel for each", "[newton_schulz]") {
+  const KernelModel& k = kernels_of_a100();
+  const Seconds fused = newton_schulz_time(8, 8, k);
+  const Seconds written = newton_schulz_time(8, 8, k, 1, NewtonSchulzSums::by_operators);
+  CHECK(written.value - fused.value == Approx(15 * k.memory_bound(Bytes(0)).value).epsilon(0.01));
+}
+
+// Where a launch takes the CPU a second, nothing else counts. A matrix is 5 x 8 + 9 = 49 launches
+// by operators and 5 x 5 + 4 = 29 compiled; of q, k, v, o, gate, up and down there are seven.
+TEST_CASE("the CPU launches one matrix after another", "[newton_schulz]") {
+  Workload w = with_muon(llama(1, 1024, 8, 4, 2816, 1000));
+  w.framework.layers.kernels = KernelStyle::eager;
+  CHECK(muon_block(w, plan_of(1), Seconds(1)).value == Approx(7 * 49));
+  w.framework.layers.kernels = KernelStyle::compiled;
+  CHECK(muon_block(w, plan_of(1), Seconds(1)).value == Approx(7 * 29));
+  CHECK(muon_block(w, plan_of(1), Seconds(1e-12)) == muon_block(w, plan_of(1)));
 }
 
 // A block of 1,024: q and o of 1024 x 1024, k and v of 512 x 1024 (one product where they are
