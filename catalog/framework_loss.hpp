@@ -61,7 +61,7 @@ struct FrameworkLoss {
   bool z_loss = false;                // dense: the square of each row's log Z joins the loss
   bool compiled = false;              // with compiled kernels: loss fused over 16-bit logits
   bool compiled_alone = false;        // also beside eager kernels
-  bool scatters_labels = false;       // compiled, PyTorch until 2.4: no row says so
+  bool scatters_labels = false;       // compiled, PyTorch until 2.4
   bool returns_fp32_logits = false;   // vocab_parallel: the fp32 copy is the model's own, and all
                                       // that its loss gets
   bool joins_context_logits = false;  // vocab_parallel: the two pieces of a sequence that a rank of

@@ -40,6 +40,7 @@ FrameworkLayers read_layers(JsonReader& r) {
   layers.fused_norms = r.flag("fused_norms");
   layers.norms_add_residual = r.maybe_flag("norms_add_residual").value_or(false);
   layers.eager_activation = r.maybe_flag("eager_activation").value_or(false);
+  layers.overwrites_gate_and_up = r.maybe_flag("overwrites_gate_and_up").value_or(false);
   layers.plain_activation = r.maybe_flag("plain_activation").value_or(false);
   layers.adds_bias_apart = r.maybe_flag("adds_bias_apart").value_or(false);
   layers.scales_branches = r.maybe_flag("scales_branches").value_or(false);
@@ -55,6 +56,7 @@ FrameworkAttention read_attention(JsonReader& r) {
   attention.kernel_blackwell = r.maybe_choice("attention_blackwell", attention_kernel_names);
   attention.by_transformer_engine = r.maybe_flag("attention_by_transformer_engine").value_or(false);
   attention.cudnn = maybe_release(r, "cudnn");
+  attention.by_operators = r.maybe_flag("attends_by_operators").value_or(false);
   attention.repeats_kv = r.flag("attention_repeats_kv");
   attention.repeats_kv_before_rotary = r.maybe_flag("repeats_kv_before_rotary").value_or(false);
   attention.writes_grouped_out = r.maybe_flag("writes_grouped_attention_out").value_or(false);
@@ -137,12 +139,14 @@ FrameworkLoss read_loss(JsonReader& r) {
   if (r.has("loss_slice_bytes")) loss.slice = read_bytes(r, "loss_slice_bytes");
   loss.slices_go_back = r.maybe_flag("slices_go_back").value_or(false);
   loss.slice_tokens = r.maybe_integer("loss_slice_tokens", 1, 1 << 20);
+  loss.fused_slice_tokens = r.maybe_integer("fused_loss_slice_tokens", 1, 1 << 20);
   loss.slice_logit_bytes = r.maybe_number("loss_slice_logit_bytes", 1, 64);
   loss.slice_moved_bytes = r.maybe_number("loss_slice_moved_bytes", 1, 256);
   loss.copies_head = r.maybe_flag("loss_copies_head").value_or(false);
   loss.recomputes_slices = r.maybe_flag("loss_recomputes_slices").value_or(false);
   loss.keeps_slices = r.maybe_flag("loss_keeps_slices").value_or(false);
   loss.makes_slices_first = r.maybe_flag("loss_makes_slices_first").value_or(false);
+  loss.adds_head_slices_apart = r.maybe_flag("adds_head_slices_apart").value_or(false);
   loss.head_slice = r.maybe_integer("head_slice", 1, 1 << 20);
   loss.takes_slices = r.maybe_flag("loss_takes_slices").value_or(false);
   loss.upcasts = r.flag("loss_upcasts");
@@ -153,6 +157,7 @@ FrameworkLoss read_loss(JsonReader& r) {
   loss.z_loss = r.maybe_flag("z_loss").value_or(false);
   loss.compiled = r.maybe_flag("compiles_loss").value_or(false);
   loss.compiled_alone = r.maybe_flag("compiles_loss_alone").value_or(false);
+  loss.scatters_labels = r.maybe_flag("scatters_labels").value_or(false);
   loss.returns_fp32_logits = r.maybe_flag("returns_fp32_logits").value_or(false);
   loss.joins_context_logits = r.maybe_flag("joins_context_logits").value_or(false);
   loss.returns_logits = r.maybe_flag("returns_logits").value_or(false);

@@ -18,6 +18,7 @@ ShardedParameters read_sharded(JsonReader r) {
   s.embedding_is_unit = r.maybe_flag("embedding_is_unit").value_or(false);
   s.saved_for_backward = r.maybe_flag("saved_for_backward").value_or(false);
   s.prefetches_after_loss = r.maybe_flag("prefetches_after_loss").value_or(false);
+  s.units_per_block = r.maybe_integer("units_per_block", 1, 1000).value_or(1);
   if (r.has("live_parameters_bytes")) s.live_parameters = read_bytes(r, "live_parameters_bytes");
   r.finish();
   return s;
