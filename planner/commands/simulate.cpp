@@ -116,6 +116,10 @@ int simulate(const Request& request, const Facts& facts, const SimulateOptions& 
   if (lengths) answer["lengths"] = length_json(*lengths);
   if (outlook) answer["outlook"] = outlook_json(*outlook);
   if (measured) answer["measured"] = measured_json(*measured);
+  std::optional<MeasuredMemory> memory;
+  if (const auto& bytes = resolved->asked.measured_memory)
+    memory = measured_memory(*bytes, s->forecast);
+  if (memory) answer["measured_memory"] = measured_json(*memory);
   const Problems unpublished = publish(output, answer, [&] {
     return std::vector<ReportDetail>{{0, Json(), timeline_json(s->record())}};
   });
@@ -126,7 +130,8 @@ int simulate(const Request& request, const Facts& facts, const SimulateOptions& 
     output.out << simulate_text(*resolved, *s)
                << (lengths ? length_text(*lengths, s->question.workload) : "")
                << (outlook ? outlook_text(*outlook) : "")
-               << (measured ? measured_text(*measured) : "");
+               << (measured ? measured_text(*measured) : "")
+               << (memory ? measured_text(*memory) : "");
   }
   if (options.draw)
     (output.json ? output.err : output.out)

@@ -91,6 +91,7 @@ struct HostMemory {
   Bytes steady;     // offloaded states, pinned buffers, the framework itself
   Bytes load_peak;  // while the weights are read
   Bytes load_once;  // the same where one rank reads for all (meta-device loading)
+  Bytes drives;     // beside RAM: optimizer states that lie on the node's NVMe drives
   std::optional<Bytes> available;
 };
 

@@ -48,6 +48,7 @@ HostMemory on_one_node(const Workload& w, const ParallelPlan& plan, const Node& 
     each += s.gradients + std::min<std::int64_t>(s.optimizer + s.master, 16'000'000'000);
   else if (plan.offload.optimizer)
     each += s.optimizer + stepped_on_host(w, plan, s) + gradients_on_host(w, s);
+  if (plan.offload.optimizer && plan.nvme) host.drives = Bytes(ranks * (s.optimizer + s.master));
   if (plan.offload.parameters) each += s.offloaded(w.framework);
   host.steady = Bytes(resident + ranks * each);
 

@@ -13,6 +13,8 @@ std::string host_ram_text(const Forecast& f, std::string_view about) {
                      " THAT SUCH A NODE HAS (--host-ram says what yours has)");
   if (!f.host_fits && f.host.load_once < f.host.load_peak)
     text += sentence("; read by one process, the others empty, ", shown_gib(f.host.load_once));
+  if (f.host.drives > Bytes(0))
+    text += sentence("; on its drives: ", shown_gib(f.host.drives), " of optimizer states");
   return text + "\n";
 }
 

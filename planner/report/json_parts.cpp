@@ -103,6 +103,7 @@ void add_host_ram(Json& to, const HostMemory& host) {
   to["host_ram_gib"] = json_gib(std::max(host.steady, host.load_peak));
   to["host_ram_training_gib"] = json_gib(host.steady);
   to["host_ram_loading_gib"] = json_gib(host.load_peak);
+  if (host.drives > Bytes(0)) to["drives_gib"] = json_gib(host.drives);
 }
 
 namespace {

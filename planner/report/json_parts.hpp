@@ -24,7 +24,8 @@ Json memory_json(const MemoryFigures& figures);         // {allocated, reserved,
 Json breakdown_json(const MemoryBreakdown& breakdown);  // category -> GiB, empty ones left out
 // Where the step goes; the optimizer apart from what each microbatch costs.
 Json step_breakdown_json(StepBreakdown breakdown);
-// Adds "host_ram_gib", of each node the most that training or loading takes, and both of them.
+// Adds "host_ram_gib", of each node the most that training or loading takes, and both of them;
+// "drives_gib", what lies on its drives, where anything does.
 void add_host_ram(Json& to, const HostMemory& host);
 Json stage_json(const StageForecast& stage);
 std::string_view trust_name(Trust trust);

@@ -1,6 +1,7 @@
 #include "planner/report/measured_report.hpp"
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "planner/figures.hpp"
 #include "planner/sentence.hpp"
@@ -23,6 +24,15 @@ std::string meaning(const MeasuredStep& m) {
   return "";
 }
 
+const char* memory_meaning(Measured place) {
+  return place == Measured::below
+             ? "  less than nine of ten runs of this kind: are model, length, batch and plan as "
+               "above, and is it the peak (torch.cuda.max_memory_allocated), not one moment?\n"
+             : "  more than nine of ten runs of this kind: look at longer samples (--lengths), "
+               "evaluation or generation between steps, other programs on the card "
+               "(--used-memory)\n";
+}
+
 }  // namespace
 
 std::string measured_text(const MeasuredStep& m) {
@@ -39,6 +49,30 @@ Json measured_json(const MeasuredStep& m) {
           {"tokens_per_s", json_number(m.tokens_per_s)},
           {"mfu", json_number(m.mfu)},
           {"microbatches", m.microbatches}};
+}
+
+std::string measured_text(const MeasuredMemory& m) {
+  std::string text = sentence("measured ", shown_gib(m.memory), " at the peak of a GPU:");
+  std::vector<std::string> within;
+  for (const MeasuredMemory::Reading& r : m.readings) {
+    text += sentence(text.ends_with(':') ? " " : ", ", fixed(r.of_forecast, 2), " times the ",
+                     shown_gib(r.forecast), " forecast as ", r.figure);
+    if (r.place == Measured::within) within.emplace_back(r.figure);
+  }
+  if (!within.empty())
+    return text + sentence("; within the 80 % interval of ", listed(within), '\n');
+  return text + sentence("; ", measured_name(m.place()), " every 80 % interval\n",
+                         memory_meaning(m.place()));
+}
+
+Json measured_json(const MeasuredMemory& m) {
+  Json readings = Json::object();
+  for (const MeasuredMemory::Reading& r : m.readings)
+    readings[std::string(r.figure)] = {{"forecast_gib", json_gib(r.forecast)},
+                                       {"of_forecast", json_number(r.of_forecast)},
+                                       {"interval", measured_name(r.place)}};
+  return {
+      {"memory_gib", json_gib(m.memory)}, {"interval", measured_name(m.place())}, {"as", readings}};
 }
 
 }  // namespace shardwise

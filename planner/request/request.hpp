@@ -60,6 +60,7 @@ struct Request {
   std::optional<std::int64_t> seed;
   std::optional<double> loader_sequences_per_s;  // of one node
   std::optional<double> measured_step_s;         // simulate: [s] to hold beside the forecast
+  std::optional<Bytes> measured_memory;          // likewise: of the fullest GPU, at its peak
   std::optional<Transformer> uploaded;           // the model itself, instead of a name
   bool names_only = false;  // nothing here may name a file: the question comes over a network
   bool explain = false;     // every figure with its derivation

@@ -114,7 +114,7 @@ V get_quantization(const R& r) {
 }
 const std::string& word(const V& v) { return std::get<std::string>(v); }
 
-constexpr std::array<RequestField, 57> field_rows{{
+constexpr std::array<RequestField, 58> field_rows{{
     {"model", "MODEL", "MODEL", "catalog name, alias such as 70b, or the path of a config.json",
      text_kind, 0, 0, nullptr, set_plain<&R::model>, get_plain<&R::model>},
     {"gpus", "--gpus", "GPUS", "6x24GB, 2xRTX-3090, 16xH100-SXM, 4 nodes of 8xA100-80GB, dgx-h100",
@@ -265,6 +265,10 @@ constexpr std::array<RequestField, 57> field_rows{{
      "a step as your log tells it, to hold beside the forecast: 3.2, 3.2s/it, 1.5it/s", number_kind,
      1, 1'000'000'000, nullptr, set_plain<&R::measured_step_s>, get_plain<&R::measured_step_s>,
      "simulate", NumberLetters::seconds},
+    {"measured_memory_gib", "--measured-memory", "SIZE",
+     "the peak of a GPU as torch or nvidia-smi tells it, to hold beside the forecast: 17.9GiB",
+     FieldKind::size, 1 << 20, exabyte, nullptr, set_plain<&R::measured_memory>,
+     get_plain<&R::measured_memory>, "simulate"},
     {"explain", "--explain", "", "derive every figure, with sources", FieldKind::flag, 0, 0,
      nullptr, set_flag<&R::explain>, get_flag<&R::explain>, judging},
     {"reach", "--reach", "",

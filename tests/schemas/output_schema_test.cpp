@@ -278,12 +278,15 @@ TEST_CASE("a measured step and files read answer as the schemas say", "[schemas]
   std::ofstream(path) << R"({"zero_optimization": {"stage": 2}, "steps_per_print": 10})";
   r.plan_from = {path};
   r.measured_step_s = 2;
+  r.measured_memory = Bytes(18LL << 30);
   Answer simulated, judged, compared;
   REQUIRE(simulate(r, facts(), {}, simulated.output) == 0);
   check(schema_of("simulate"), simulated.json());
   CHECK(simulated.json()["measured"]["step_time_s"] == 2);
   CHECK(simulated.json()["plan_from"][0]["format"] == "DeepSpeed");
+  CHECK(simulated.json()["measured_memory"]["memory_gib"] == 18);
   r.measured_step_s.reset();
+  r.measured_memory.reset();
   REQUIRE(fit(r, facts(), false, judged.output) == 0);
   check(schema_of("fit"), judged.json());
   REQUIRE(compare(r, facts(), false, compared.output) == 0);

@@ -26,7 +26,7 @@ NONSENSE = [None, True, -1, 0, 1, 2**31, 2**63 - 1, 2**64, -2**63, 1e308, 0.5, "
 SENSIBLE = {
     "nodes": [1, 2, 3], "gpus_per_node": [1, 4, 8], "host_ram_gib": [0.5, 64, 2048],
     "power_limit_w": [100, 280, 1000], "peer_access": ["yes", "no"], "used_memory_gib": [0.5, 2], "pcie_lanes": [1, 4, 16],
-    "measured_step_s": [0.5, 12], "sequence": [1, 512, 4096, 131072],
+    "measured_step_s": [0.5, 12], "measured_memory_gib": [0.5, 18], "sequence": [1, 512, 4096, 131072],
     "batch": [1, 7, 16, 128], "microbatch": [1, 2, 3], "images": [0, 1, 4],
     "image_tokens": [1, 256, 1024], "lora_rank": [1, 8, 64], "samples": [1, 10000],
     "tokens": [1, 10**9, 10**13], "jitter": [0, 0.05], "straggler": [1, 1.5], "seed": [0, 7],
