@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "catalog/find.hpp"
+#include "planner/advice/advice_changes.hpp"
 #include "planner/advice/advice_trial.hpp"
 #include "planner/choice/asked_plan.hpp"
 #include "planner/choice/plan_layouts.hpp"
@@ -28,12 +29,11 @@ void smaller_microbatch(AdviceTrial& t) {
   }
 }
 
-void more_recompute(AdviceTrial& t) {
-  if (t.question().plan.recompute == "full") return;
+// A small change alone, where it changes anything.
+bool offer_change(AdviceTrial& t, SmallChange change) {
   Question q = t.question();
-  q.plan.recompute = "full";
-  if (!t.request.asked.offload) offload_as_usual(q.workload, q.plan);
-  offer(t, sentence("recompute=full instead of ", t.question().plan.recompute), q);
+  const auto words = change(t, q);
+  return words && offer(t, words->whole(), std::move(q));
 }
 
 // A look that spares a forecast: whether it would fit if nothing of this category were left of the
@@ -52,47 +52,8 @@ bool would_do_without(const AdviceTrial& t, MemoryCategory gone) {
   return more * static_cast<double>(left.value) <= static_cast<double>(s.capacity.value);
 }
 
-// Segments that grow instead of blocks of fixed sizes (PyTorch notes/cuda, "Optimizing memory
-// usage"); settle_on() says where drivers have none.
-void growing_segments(AdviceTrial& t) {
-  Question q = t.question();
-  q.workload.framework.process.expandable_segments = true;
-  for (const NodeGroup& g : q.cluster.groups)
-    settle_on(g.gpu, q.workload.compute, q.workload.framework);
-  const bool changes = q.workload.framework.process.expandable_segments &&
-                       !t.question().workload.framework.process.expandable_segments;
-  if (changes && would_do_without(t, MemoryCategory::cache))
-    offer(t, "--expandable-segments: PYTORCH_ALLOC_CONF=expandable_segments:True", q);
-}
-
-// Kernels that patch a model's own head and loss (Liger's fused linear cross-entropy, arXiv
-// 2410.10989) need whole weights there.
-void fused_loss(AdviceTrial& t) {
-  const Workload& w = t.question().workload;
-  const LossKind now = w.framework.loss.kind;
-  const bool whole_logits = now == LossKind::dense || now == LossKind::dense_fp32_output;
-  if (!whole_logits || w.preference != nullptr || t.question().plan.tensor > 1) return;
-  if (!would_do_without(t, MemoryCategory::logits)) return;
-  Question q = t.question();
-  q.workload.framework.loss.kind = w.framework.loss.fused;
-  const char* kernel = w.framework.loss.fused == LossKind::cut ? "Cut Cross-Entropy" : "Liger";
-  offer(t, sentence("--fused-loss: head and loss in one kernel (", kernel, "), no whole logits"),
-        q);
-}
-
-// Constants of 4-bit blocks in 8 bits instead of 32 (arXiv 2305.14314, double quantisation):
-// bitsandbytes takes it of weights that it quantises as they are loaded (BitsAndBytesConfig's
-// bnb_4bit_use_double_quant, Linear4bit's compress_statistics).
-void quantized_constants(AdviceTrial& t) {
-  const Workload& w = t.question().workload;
-  if (!w.freezes_quantized() || w.adapter.base != Quantization::nf4) return;
-  if (t.request.model.stored || !would_do_without(t, MemoryCategory::quantization)) return;
-  Question q = t.question();
-  q.workload.adapter.base = Quantization::nf4_double;
-  offer(t,
-        sentence("--quantization ", row(q.workload.adapter.base).name,
-                 ": constants of 4-bit weights quantised too (double quantisation)"),
-        q);
+void offer_without(AdviceTrial& t, MemoryCategory gone, SmallChange change) {
+  if (would_do_without(t, gone)) offer_change(t, change);
 }
 
 void smaller_optimizer(AdviceTrial& t) {
@@ -105,7 +66,8 @@ void smaller_optimizer(AdviceTrial& t) {
   }
 }
 
-void shorter_sequence(AdviceTrial& t) {
+// The tokens that are left; 0 where no length does.
+int shorter_sequence(AdviceTrial& t) {
   for (int s = t.request.sequence / 2; s >= 512; s /= 2) {
     Question q = t.question();
     q.workload.sequence = s;
@@ -113,8 +75,9 @@ void shorter_sequence(AdviceTrial& t) {
               sentence("sequences of ", grouped(s), " tokens instead of ",
                        grouped(t.request.sequence)),
               q))
-      return;
+      return s;
   }
+  return 0;
 }
 
 void smaller_adapters(AdviceTrial& t) {
@@ -184,6 +147,21 @@ void other_split(AdviceTrial& t) {
               q))
       return;
   }
+}
+
+// The one that `fit` would choose in place of a plan that was asked for, with as many sequences per
+// step.
+void other_plan(AdviceTrial& t) {
+  if (t.request.asked.plans.empty()) return;
+  ResolvedRequest r = t.request;
+  r.asked.plans.clear();
+  r.batch = static_cast<int>(t.question().plan.global_batch());
+  const auto chosen = choose_fitting(r, t.method, t.cluster);
+  if (!chosen) return;
+  const std::string plan = whole_text(chosen->question.plan);
+  if (std::none_of(t.advice.begin(), t.advice.end(),
+                   [&](const Advice& told) { return told.plan == plan; }))
+    record_advice(t, "another plan than the one asked for", *chosen);
 }
 
 // The same in one box in a framework that is written for little memory. One that cannot accumulate
@@ -352,16 +330,21 @@ std::vector<Advice> advise(const ResolvedRequest& request, Method method, const 
     lighter_methods(t);
     return std::move(t.advice);
   }
-  growing_segments(t);
+  offer_without(t, MemoryCategory::cache, grow_segments);
   smaller_microbatch(t);
-  more_recompute(t);
+  offer_change(t, redo_everything);
+  offer_change(t, shard_everything);
   other_split(t);
-  fused_loss(t);
-  quantized_constants(t);
+  offer_without(t, MemoryCategory::logits, fuse_loss);
+  offer_without(t, MemoryCategory::quantization, quantize_constants);
+  const bool misses = missed.verdict == Verdict::does_not_fit;
+  const bool by_small_changes = !t.advice.empty() || (misses && advise_together(t));
+  if (misses) other_plan(t);
   leaner_framework(t);
-  if (missed.verdict == Verdict::tight) return std::move(t.advice);
+  if (!misses) return std::move(t.advice);
   smaller_optimizer(t);
-  shorter_sequence(t);
+  const int tokens = shorter_sequence(t);
+  if (!by_small_changes) advise_shorter_together(t, tokens);
   smaller_adapters(t);
   sharded_quantization(t);
   lighter_methods(t);

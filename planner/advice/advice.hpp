@@ -1,9 +1,11 @@
-// Advice: single changes that would make a plan fit, each forecast again by the same predictor.
+// Advice: changes that would make a plan fit, each forecast again by the same predictor. They are
+// single ones, but where no small one does: then the fewest of these that do together.
 //
 //   it is tight         segments that grow, smaller microbatch, recomputation, another split of the
 //                       layers over cards, head and loss in one kernel, constants of 4-bit weights
 //                       quantised too, and in one box a framework that takes less memory
-//   the GPU is short    these, 8-bit optimizer, shorter sequences, smaller adapters, LoRA or QLoRA
+//   the GPU is short    these, more sharding or another plan than the one asked for, 8-bit
+//                       optimizer, shorter sequences, smaller adapters, LoRA or QLoRA
 //                       instead, offloading (and how much host RAM that takes; in DeepSpeed where
 //                       the usual framework leaves too much behind), more such cards, bigger cards
 //   the host is short   weights read once instead of by every rank, that much more host RAM, a
@@ -25,6 +27,7 @@ struct Advice {
   std::string gpu;
   std::string plan;
   Question question;                 // with the change, as it was forecast
+  std::optional<Request> request;    // that asks for it; absent where no flag says the change
   Bytes device;                      // per GPU with the change
   Bytes needed;                      // of it, without cache that would be given back
   Bytes memory_effect;               // what is needed with it less that without it

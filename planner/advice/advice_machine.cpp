@@ -11,6 +11,7 @@
 #include "planner/request/asked_cluster.hpp"
 #include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
+#include "simulator/memory/played_alike.hpp"
 #include "simulator/rank_layout.hpp"
 
 namespace shardwise {
@@ -153,6 +154,18 @@ void advise_more_gpus(AdviceTrial& t) {
   }
 }
 
+namespace {
+
+// Other cards may train in another number format or attend by another kernel.
+std::optional<ChosenPlan> fits_on_other_cards(const AdviceTrial& t, const Cluster& cluster) {
+  Question q = spread_over(t, cluster);
+  q.workload = choose_workload(t.request, t.method, cluster, q.plan).workload;
+  const bool alike = played_alike(t.question().workload, q.workload);
+  return fits_with(t, std::move(q), HostRam::decides, alike ? t.missed.forecast.plays : nullptr);
+}
+
+}  // namespace
+
 void advise_bigger_cards(AdviceTrial& t) {
   const Gpu& now = t.cluster.groups.front().gpu;
   std::vector<Bytes> sizes;
@@ -170,8 +183,7 @@ void advise_bigger_cards(AdviceTrial& t) {
       const Gpu& gpu = cluster.groups.front().gpu;
       if (gpu.vendor != now.vendor || names.size() == 3) continue;
       if (!has_price(t.request.facts->catalog.prices, gpu)) continue;
-      if (!fitting)
-        fitting = fits_with(t, spread_over(t, cluster), HostRam::decides, t.missed.forecast.plays);
+      if (!fitting) fitting = fits_on_other_cards(t, cluster);
       if (fitting) names.push_back(gpu.name);
     }
     if (!fitting) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/advice/advised_request.hpp"
 #include "planner/forecast/judgement.hpp"
 #include "planner/forecast/model_states.hpp"
 #include "simulator/plan_rules.hpp"
@@ -76,6 +77,7 @@ void record_advice(AdviceTrial& trial, std::string change, const ChosenPlan& cho
   a.gpu = f.worst().gpu;
   a.plan = whole_text(chosen.question.plan);
   a.question = chosen.question;
+  a.request = advised_request(trial.request, trial.question(), chosen.question);
   a.device = f.worst().peak.device;
   a.needed = f.worst().needed;
   a.memory_effect = a.needed - trial.missed.forecast.worst().needed;

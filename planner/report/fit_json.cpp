@@ -25,6 +25,7 @@ Json advice_json(const Advice& a) {
             {"memory_effect_gib", json_gib(a.memory_effect)},
             {"step_time_s", step_time_json(a.step_time)},
             {"host_ram_gib", json_gib(a.host_ram)}};
+  if (a.request) j["request"] = asked_json(*a.request);
   if (a.time_ratio) j["time_ratio"] = json_number(*a.time_ratio);
   return j;
 }

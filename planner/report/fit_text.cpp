@@ -15,6 +15,7 @@
 #include "planner/report/reach_report.hpp"
 #include "planner/report/table.hpp"
 #include "planner/report/why_not_report.hpp"
+#include "planner/request/spoken_request.hpp"
 #include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
 
@@ -229,6 +230,8 @@ std::string advice_text(const FitAnswer& a) {
     if (x.time_ratio) text += sentence(", ", time_change(*x.time_ratio));
     text += sentence("; plan ", x.plan, run_by(x, a), "\n");
   }
+  if (const auto& first = a.advice.front().request)
+    text += sentence("  the first in full: ", spoken_request("fit", *first), "\n");
   return text;
 }
 
