@@ -264,6 +264,11 @@ TEST_CASE("names as people type them lead to the model they mean") {
       {"Qwen/Qwen3.5-2B", "qwen3.5-2b"},
       {"zai-org/GLM-5.1", "glm-5"},
       {"inclusionAI/Ling-mini-2.0", "ling-mini-2.0"},
+      {"microsoft/Phi-4-reasoning-plus", "phi-4"},
+      {"PrimeIntellect/INTELLECT-3", "glm-4.5-air"},
+      {"NousResearch/Hermes-4.3-36B", "seed-oss-36b"},
+      {"ibm-granite/granite-4.1-8b-base", "granite-4.1-8b"},
+      {"ibm-granite/granite-4.2-30b", "granite-4.1-30b"},
       {"llama-3.2", "llama-3.2-3b"},
       {"270m", "gemma-3-270m"},
       {"olmo-2-7b", "olmo-2-7b"}};
