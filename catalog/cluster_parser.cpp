@@ -190,7 +190,10 @@ Problem unknown_name(const Catalog& catalog, std::string_view text, const std::s
         text, "no unit of memory is recognised in \"" + printable(size) + "\"; expected GB or GiB");
   if (const std::string nodes = bridged(catalog, name); !nodes.empty())
     return bad_cluster(text, "NVLink between cards is of a node: did you mean " + nodes + '?');
-  if (text.size() == 1 && is_digit(text[0]) && text[0] != '0')
+  const bool none = text.find_first_not_of('0') == std::string_view::npos;
+  const bool negative = text.size() > 1 && text[0] == '-' && is_digit(text[1]);
+  if (none || negative) return bad_cluster(text, "a count of GPUs is a whole number from 1");
+  if (text.size() == 1 && is_digit(text[0]))
     return bad_cluster(text, "that is a count of no GPU; did you mean " + std::string(text) +
                                  "x24GB, or a card's name?");
   // What is left of "7900xt" behind its x is no name.

@@ -249,6 +249,31 @@ static std::vector<std::string_view> known_keys() {
   return known;
 }
 
+static std::string in_small(std::string_view text) {
+  std::string small(text);
+  for (char& c : small) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return small;
+}
+
+// "tp8", "dp2-tp4pp2": keys with their numbers and nothing else but what parts them; "" where that
+// is not so.
+static std::string parted_pairs(std::string_view text) {
+  constexpr std::string_view digits = "0123456789", between = "-_x/;:+ ";
+  std::string pairs;
+  while (!text.empty()) {
+    const std::size_t number = text.find_first_of(digits);
+    if (number == std::string_view::npos) return "";
+    const std::size_t end = std::min(text.find_first_not_of(digits, number), text.size());
+    const std::string_view name = text.substr(0, number);
+    if (std::none_of(keys.begin(), keys.end(), [&](const PlanKey& key) { return key.key == name; }))
+      return "";
+    pairs += (pairs.empty() ? "" : ",") + std::string(name) + '=' +
+             std::string(text.substr(number, end - number));
+    text.remove_prefix(std::min(text.find_first_not_of(between, end), text.size()));
+  }
+  return pairs;
+}
+
 // What frameworks call a part of a plan, as the key that says it.
 static std::string said_otherwise(std::string_view part) {
   struct Called {
@@ -269,16 +294,15 @@ static std::string said_otherwise(std::string_view part) {
                               {"pp", "pp=2"},
                               {"device_map", "split=true,pp=2"},
                               {"device_map=auto", "split=true,pp=2"}};
-  std::string small(part);
-  for (char& c : small) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  const std::string small = in_small(part);
   for (const Called& one : names)
     if (one.name == small) return "; did you mean " + std::string(one.key) + "?";
-  // "tp8" has its key before the number, "stage=3" that of ZeRO behind a word of DeepSpeed's.
+  if (const std::string pairs = parted_pairs(small); !pairs.empty())
+    return "; did you mean " + pairs + '?';
+  // "stage=3" is ZeRO's, as DeepSpeed says it.
   const std::size_t digits = small.find_first_of("0123456789");
   if (digits != std::string::npos) {
     const std::string before = small.substr(0, digits), number = small.substr(digits);
-    for (const PlanKey& key : keys)
-      if (key.key == before) return "; did you mean " + before + '=' + number + '?';
     if (before == "stage=" || before == "zero_stage=" || before == "zero-stage=")
       return "; did you mean zero=" + number + '?';
   }
@@ -305,7 +329,7 @@ Result<ParallelPlan> parse_plan(const std::string& text) {
     const std::string_view part = without_blanks(rest.substr(0, comma));
     rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
     const std::size_t equals = part.find('=');
-    const std::string_view name = part.substr(0, equals);
+    const std::string name = in_small(part.substr(0, equals));
     says_chunks |= name == "vpp";
     says_schedule |= name == "schedule";
     const PlanKey* found = nullptr;
@@ -317,13 +341,12 @@ Result<ParallelPlan> parse_plan(const std::string& text) {
                           "'" + printable(part) + "' is not key=value with a known key (" + known +
                               ")" + said_otherwise(part)});
     else if (std::find(given.begin(), given.end(), found) != given.end())
-      problems.push_back(
-          {ProblemKind::request, "--plan",
-           std::string(name) + " is given twice in " + printable(text) + "; once is enough"});
+      problems.push_back({ProblemKind::request, "--plan",
+                          name + " is given twice in " + printable(text) + "; once is enough"});
     else if (!found->read(plan, part.substr(equals + 1)))
       problems.push_back({ProblemKind::request, "--plan",
-                          std::string(name) + " must be " + std::string(found->expected) +
-                              ", got '" + printable(part.substr(equals + 1)) + "'" +
+                          name + " must be " + std::string(found->expected) + ", got '" +
+                              printable(part.substr(equals + 1)) + "'" +
                               without_comma(part.substr(equals + 1))});
     if (found != nullptr) given.push_back(found);
     contradicts |= are_given(given, {"fsdp", "dp"}) && plan.data != data;

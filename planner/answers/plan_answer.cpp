@@ -10,6 +10,7 @@
 #include "planner/answers/list_starts.hpp"
 #include "planner/answers/plan_scaling.hpp"
 #include "planner/answers/run_outlook.hpp"
+#include "planner/choice/asked_plan.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/expected_name.hpp"
 #include "planner/figures.hpp"
@@ -23,6 +24,7 @@
 #include "planner/search/plan_warnings.hpp"
 #include "planner/search/widened_search.hpp"
 #include "planner/sentence.hpp"
+#include "simulator/plan_rules.hpp"
 
 namespace shardwise {
 namespace {
@@ -254,13 +256,36 @@ void note_request(PlanAnswer& a) {
                                ", one GPU too, which fit forecasts in another framework."));
 }
 
+// The rules that a plan breaks which has the first of every value held fixed, as simulate would
+// name them; empty where that plan is legal (and the space lacks it for another reason).
+std::string rules_of_fixed(const PlanAnswer& a) {
+  const SearchSite& site = a.sites.back();
+  const PlanFix& fix = site.space.fix();
+  std::string text;
+  for (const PlanFix::Key& key : fix.keys())
+    text += sentence(text.empty() ? "" : ",", key.name, '=', key.values.front());
+  if (!fix.values("schedule").empty() && fix.values("pp").empty()) text += ",pp=2";
+  const bool sharded = !fix.values("zero").empty();
+  const Workload& w = sharded ? site.with_zero : site.without_zero;
+  const auto plan = complete_plan(a.request, w, site.cluster, text);
+  std::string rules;
+  for (const Problem& p : plan ? plan_problems(w, *plan, site.cluster) : plan.error())
+    rules += sentence(rules.empty() ? "" : "; ", p.what);
+  return rules;
+}
+
 void note_nothing_legal(PlanAnswer& a) {
   if (a.result.proof.legal > 0) return;
   const PlanSpace& space = a.sites.back().space;
   if (space.fix().empty()) return;
-  a.notes.push_back(sentence(
-      "No plan with ", space.fix().shown(),
-      " is legal: ", space.nothing_left() ? *space.nothing_left() : most_broken_rule(space), "."));
+  if (!space.nothing_left()) {
+    a.notes.push_back(sentence("No plan with ", space.fix().shown(),
+                               " is legal: ", most_broken_rule(space), "."));
+    return;
+  }
+  const std::string rules = rules_of_fixed(a);
+  a.notes.push_back(sentence("No plan with ", space.fix().shown(), " is legal: ",
+                             *space.nothing_left(), rules.empty() ? "" : "; ", rules, "."));
 }
 
 // The search asks whether plans fit; how much of a full card they need is asked of what is shown.

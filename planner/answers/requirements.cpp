@@ -7,8 +7,10 @@
 
 #include "catalog/find.hpp"
 #include "catalog/placement.hpp"
+#include "planner/figures.hpp"
 #include "planner/on_all_cores.hpp"
 #include "planner/sentence.hpp"
+#include "simulator/graphs/memory_category.hpp"
 
 namespace shardwise {
 namespace {
@@ -55,7 +57,7 @@ class CardCounts {
     const int tight = first(Verdict::tight, roomy);
     if (roomy <= last_count) found.roomy = *at(roomy);
     if (tight < roomy) found.tight = *at(tight);
-    found.problem = problem_;
+    if (!found.roomy && !found.tight) found.problem = what_the_most_lack();
     return found;
   }
 
@@ -88,24 +90,38 @@ class CardCounts {
     return known != seen_.end() ? known->second : seen_[i] = choose(count_at(i));
   }
 
-  std::optional<ChosenPlan> choose(int count) {
+  Result<ChosenPlan> choice(int count, Looked looked) {
     request_.gpus = sentence(count, 'x', card_);
     const auto r = resolve(request_, facts_, UnnamedMethods::one);
-    if (!r) {
-      problem_ = r.error().front().what;
-      return std::nullopt;
-    }
-    auto chosen = choose_plan(*r, r->methods.front(), r->clusters.front(), Room::demanded, nullptr,
-                              Looked::fitting);
-    if (chosen) return *std::move(chosen);
-    problem_ = chosen.error().front().what;
-    return std::nullopt;
+    if (!r) return r.error();
+    return choose_plan(*r, r->methods.front(), r->clusters.front(), Room::demanded, nullptr,
+                       looked);
+  }
+
+  std::optional<ChosenPlan> choose(int count) {
+    auto chosen = choice(count, Looked::fitting);
+    if (!chosen) return std::nullopt;
+    return *std::move(chosen);
+  }
+
+  // By how much the nearest plan misses there, and what most of it is: what more cards do not
+  // shrink. Elsewhere nobody looks which plan is the nearest.
+  std::string what_the_most_lack() {
+    const auto nearest = choice(most_cards_tried, Looked::decisive);
+    if (!nearest) return nearest.error().front().what;
+    const StageForecast& s = nearest->forecast.worst();
+    const auto most = std::max_element(s.breakdown.begin(), s.breakdown.end());
+    const auto category = static_cast<std::size_t>(most - s.breakdown.begin());
+    return sentence(grouped(most_cards_tried), " cards: ", shown_gib(s.peak.device), " of ",
+                    shown_gib(s.capacity), " per GPU, ", shown_gib(Bytes(*most)), " of it ",
+                    memory_category_names[category], "; nearest plan ",
+                    whole_text(nearest->question.plan), " in ",
+                    nearest->question.workload.framework.name);
   }
 
   Request request_;
   const Facts& facts_;
   std::string card_;
-  std::string problem_;  // of the last count that does not do
   std::map<int, std::optional<ChosenPlan>> seen_;
 };
 

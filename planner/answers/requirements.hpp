@@ -26,7 +26,7 @@ struct TrainingWay {
 struct Requirement {
   std::optional<ChosenPlan> roomy;  // the smallest number with room for the forecast's error
   std::optional<ChosenPlan> tight;  // a smaller number, on which it fits as forecast
-  std::string problem;              // why no number does
+  std::string problem;              // where no number does: what the most cards lack
 };
 
 struct RequirementRow {

@@ -131,7 +131,10 @@ int measure(const CalibrateOptions& options, const Output& output) {
 std::optional<Problem> unknown_word(const CalibrateOptions& options) {
   for (const std::string& word : options.app->remaining()) {
     if (word.starts_with('-')) return std::nullopt;
-    const std::string hint = did_you_mean(word, {"import", "diff"});
+    const bool file = word.find_first_of("./") != std::string::npos;
+    const std::string hint =
+        file ? sentence("a log is read by shardwise calibrate import ", printable(word))
+             : did_you_mean(word, {"import", "diff"});
     return Problem{ProblemKind::request, "calibrate",
                    sentence("unknown word \"", printable(word), "\"; expected import, diff or none",
                             hint.empty() ? "" : "; ", hint)};

@@ -180,6 +180,15 @@ void note_same_plans(ResolvedRequest& r, const std::vector<Compared>& list) {
     }
 }
 
+void note_none_fits(ResolvedRequest& r, const std::vector<Compared>& list) {
+  if (std::none_of(list.begin(), list.end(), [](const Compared& c) {
+        return c.forecast && c.verdict != Verdict::does_not_fit;
+      }))
+    r.notes.emplace_back(
+        "None of these fits: shardwise fit says what would make it fit, shardwise plan looks at "
+        "all plans.");
+}
+
 void note_whole_weights(ResolvedRequest& r, const std::vector<Compared>& list) {
   for (const Compared& c : list) {
     if (!c.forecast) continue;
@@ -223,6 +232,7 @@ int compare(const Request& request, const Facts& facts, bool require_fit, const 
   }
   note_same_plans(*resolved, list);
   note_whole_weights(*resolved, list);
+  note_none_fits(*resolved, list);
   std::stable_sort(list.begin(), list.end(), compared_before);
   const Json answer = compare_json(*resolved, list);
   const Problems unpublished = publish(output, answer, [&] {

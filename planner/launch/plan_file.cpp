@@ -153,8 +153,8 @@ void gather_run_script(const fs::path& folder, std::vector<PlanText>& to) {
   auto text = read_text_file(name, name, most_bytes);
   if (!text || !was_written_here(*text)) return;
   for (const PlanText& before : to)
-    if (before.is_run_script && before.text == *text) return;
-  to.push_back({name, *std::move(text), true});
+    if (before.role == PlanText::Role::run_script && before.text == *text) return;
+  to.push_back({name, *std::move(text), PlanText::Role::run_script});
 }
 
 // Whether a text names a key by which a format is known: one that cannot be read is then an error,
@@ -165,6 +165,24 @@ bool names_a_mark(const std::string& text) {
     for (const std::string& mark : parted(format.marks, '|'))
       found |= text.find(mark.substr(mark.rfind('.') + 1)) != std::string::npos;
   return found;
+}
+
+// A script that says a plan and is none of ours.
+void gather_script(const std::string& name, std::vector<PlanText>& to) {
+  auto text = read_text_file(name, name, most_bytes);
+  if (!text || was_written_here(*text)) return;
+  const auto entries = read_config(config_syntax(name, *text), *text, name);
+  if (entries && format_of(*entries) != nullptr)
+    to.push_back({name, *std::move(text), PlanText::Role::passed_over});
+}
+
+Problems holds_none(const std::string& folder, const std::vector<PlanText>& scripts) {
+  std::vector<std::string> named;
+  for (const PlanText& script : scripts) named.push_back("--plan-from " + printable(script.file));
+  return {{ProblemKind::file, folder,
+           sentence("holds no launch configuration that is known here",
+                    named.empty() ? "" : "; a script is read where it is named itself: ",
+                    listed(named, " or "))}};
 }
 
 // A file's texts, or those of a folder that hold a plan: a folder may hold other things.
@@ -186,8 +204,10 @@ Problems gather(const std::string& path, std::vector<PlanText>& to) {
   if (error) return {{ProblemKind::file, path, sentence("cannot be listed: ", error.message())}};
   std::sort(files.begin(), files.end());
   const std::size_t before = to.size();
+  std::vector<PlanText> scripts;
   for (const fs::path& file : files) {
     const std::string ending = file.extension().string(), name = file.string();
+    if (ending == ".sh") gather_script(name, scripts);
     if (ending != ".json" && ending != ".yaml" && ending != ".yml" && ending != ".toml" &&
         ending != ".args")
       continue;
@@ -197,8 +217,8 @@ Problems gather(const std::string& path, std::vector<PlanText>& to) {
     if (!entries && names_a_mark(*text)) return entries.error();
     if (entries && format_of(*entries) != nullptr) to.push_back({name, *std::move(text)});
   }
-  if (to.size() == before)
-    return {{ProblemKind::file, path, "holds no launch configuration that is known here"}};
+  if (to.size() == before) return holds_none(path, scripts);
+  to.insert(to.end(), scripts.begin(), scripts.end());
   gather_run_script(path, to);
   return {};
 }
@@ -232,6 +252,9 @@ void append_notes(std::string& text, std::string_view heading, const std::vector
 }  // namespace
 
 std::string told(const PlanFileReport& report) {
+  if (report.format == passed_over_script)
+    return sentence(report.file, " is not read: of a folder, a script is where it is named itself",
+                    " (--plan-from ", report.file, ").");
   std::string text = sentence(report.file, " is read as ", report.format);
   if (!report.understood.empty() || report.implied.empty())
     text += sentence(": ", report.understood.empty() ? "nothing" : listed(report.understood),
@@ -308,7 +331,7 @@ Result<SaidPlan> read_plan_texts(const std::vector<PlanText>& texts,
   PlanWords& words = said.words;
   std::vector<std::pair<const PlanFileFormat*, std::string>> finishing;
   for (const PlanText& one : texts) {
-    if (one.is_run_script) continue;
+    if (one.role != PlanText::Role::plan) continue;
     imply_by_heading(one.text, one.file, words);
     const auto entries = read_config(config_syntax(one.file, one.text), one.text, one.file);
     if (!entries) return entries.error();
@@ -318,7 +341,9 @@ Result<SaidPlan> read_plan_texts(const std::vector<PlanText>& texts,
     finishing.emplace_back(format, one.file);
   }
   for (const PlanText& one : texts) {
-    if (!one.is_run_script) continue;
+    if (one.role == PlanText::Role::passed_over)
+      said.reports.push_back({one.file, std::string(passed_over_script), {}, {}, {}, {}});
+    if (one.role != PlanText::Role::run_script) continue;
     imply_by_run_script(one.text, one.file, words);
     said.reports.push_back({one.file, std::string(written_script), {}, {}, {}, {}});
   }
@@ -348,7 +373,7 @@ Result<SaidPlan> read_plan_texts(const std::vector<PlanText>& texts,
 std::vector<ModelInFile> models_in(const std::vector<PlanText>& texts) {
   std::vector<ModelInFile> found;
   for (const PlanText& one : texts) {
-    if (one.is_run_script) continue;
+    if (one.role != PlanText::Role::plan) continue;
     const auto entries = read_config(config_syntax(one.file, one.text), one.text, one.file);
     const PlanFileFormat* format = entries ? format_of(*entries) : nullptr;
     if (format == nullptr) continue;
@@ -368,7 +393,7 @@ std::vector<ModelInFile> models_in(const std::vector<PlanText>& texts) {
 
 std::optional<SizesInFile> sizes_in(const std::vector<PlanText>& texts) {
   for (const PlanText& one : texts) {
-    if (one.is_run_script) continue;
+    if (one.role != PlanText::Role::plan) continue;
     const auto entries = read_config(config_syntax(one.file, one.text), one.text, one.file);
     if (!entries) continue;
     const auto said = [&](std::string_view path) {
@@ -433,11 +458,13 @@ Result<std::vector<PlanText>> plan_texts(const std::vector<std::string>& paths) 
   for (const std::string& path : paths) {
     add_problems(problems, gather(path, texts));
   }
-  for (std::size_t i = 0, given = texts.size(); i < given; ++i)
+  for (std::size_t i = 0, given = texts.size(); i < given; ++i) {
+    if (texts[i].role == PlanText::Role::passed_over) continue;
     if (const auto named = deepspeed_file_of(texts[i]); named && !is_among(*named, texts)) {
       const Problems found = gather(named->string(), texts);
       add_problems(problems, found);
     }
+  }
   if (!problems.empty()) return problems;
   return texts;
 }

@@ -52,6 +52,8 @@ std::string told(const PlanFileReport& report);
 
 // The format of a report that tells of a run.sh of ours, which has no keys.
 inline constexpr std::string_view written_script = "a script of shardwise launch";
+// The format of a report that tells of a script which a folder holds.
+inline constexpr std::string_view passed_over_script = "a script";
 
 // What all files say together.
 struct SaidPlan {
@@ -62,8 +64,13 @@ struct SaidPlan {
 };
 
 struct PlanText {
+  enum class Role {
+    plan,
+    run_script,   // a run.sh of ours, for what no format has a key for
+    passed_over,  // a script in a folder: it may be one of several, so its own name is asked for
+  };
   std::string file, text;
-  bool is_run_script = false;  // a run.sh of ours, for what no format has a key for
+  Role role = Role::plan;
 };
 
 // Paths of files, or of folders as `launch` writes them; with them DeepSpeed's file, where one of

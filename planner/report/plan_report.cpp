@@ -65,7 +65,7 @@ Table plan_table(const PlanAnswer& a, const std::vector<FoundPlan>& plans) {
 std::string ranking_text(const PlanAnswer& a, std::optional<int> columns) {
   const Table t = plan_table(a, a.result.best);
   if (t.rows.empty() && a.result.proof.legal == 0 && a.request.asked.fix)
-    return "  no plan with what is held fixed is legal\n";
+    return "  no plan with what is held fixed is legal; a note below says why\n";
   if (t.rows.empty())
     return a.result.proof.refused > 0
                ? "  no plan fits that the framework can be told; fit says what would make it fit\n"

@@ -66,6 +66,17 @@ bool any_cell(const RequirementsAnswer& a, Holds holds) {
   });
 }
 
+// What the most cards lack, where no number does.
+std::string none_text(const RequirementsAnswer& a) {
+  std::string text = sentence("  -: none up to ", grouped(most_cards_tried), "; why\n");
+  for (const RequirementRow& row : a.rows)
+    for (std::size_t i = 0; i < a.cards.size(); ++i)
+      if (const Requirement& cell = row.cells[i]; told_plan(cell) == nullptr)
+        text += sentence("     ", way_name(row.way), " on ", fixed(gib(a.cards[i].memory), 0),
+                         " GB: ", cell.problem, '\n');
+  return text;
+}
+
 // The command that tells more of the first of these answers.
 std::string in_full(const RequirementsAnswer& a) {
   for (const RequirementRow& row : a.rows)
@@ -85,7 +96,7 @@ std::string notes_text(const RequirementsAnswer& a) {
         "  tight: so few fit as forecast, but leave no room for the error of forecasts of their "
         "kind\n";
   if (any_cell(a, [](const Requirement& c) { return told_plan(c) == nullptr; }))
-    text += sentence("  -: none up to ", grouped(most_cards_tried), '\n');
+    text += none_text(a);
   std::set<std::string> said;
   for (const std::string& note : a.request.notes)
     if (note != a.request.model_size && said.insert(note).second)

@@ -25,7 +25,7 @@ void add_part(std::string& text, std::string_view label, Seconds t, Seconds step
                    shown_bar(t / step, 40), "\n");
 }
 
-std::string step_text(const Forecast& f) {
+std::string step_text(const Forecast& f, int gpus) {
   const Seconds step = f.step_time.expected;
   std::string text =
       sentence("step ", shown_time(step), " (80 % interval ", shown_time(f.step_time.low), " to ",
@@ -34,9 +34,10 @@ std::string step_text(const Forecast& f) {
   for (const auto& [kind, t] : f.breakdown.compute) add_part(text, kind, t, step);
   for (const auto& [kind, t] : f.breakdown.exposed)
     add_part(text, sentence("waiting for ", kind), t, step);
-  const bool pipelined = f.stages.size() > 1;
-  add_part(text, pipelined ? "pipeline bubble" : "waiting for another GPU", f.breakdown.bubble,
-           step);
+  const char* const idle = f.stages.size() > 1 ? "pipeline bubble"
+                           : gpus > 1          ? "waiting for another GPU"
+                                               : "idle";
+  add_part(text, idle, f.breakdown.bubble, step);
   add_part(text, "waiting for the host", f.breakdown.host, step);
   add_part(text, "waiting for offload copies", f.breakdown.offload, step);
   std::string path;
@@ -147,7 +148,7 @@ std::string simulate_text(const ResolvedRequest& r, const Simulation& s) {
                shown_samples(s.question.plan.global_batch(), r.asked.preference), " on ",
                s.question.cluster.spoken, "\nplan ", whole_text(s.question.plan), ": ",
                verdict_in_words(s.verdict), "\n");
-  text += step_text(f);
+  text += step_text(f, s.question.plan.gpus());
   if (f.slowest)
     text += sentence("  the slowest GPU is rank ", f.slowest->rank, " of ", s.question.plan.gpus(),
                      ", a ", f.slowest->gpu, " of stage ", f.slowest->stage,

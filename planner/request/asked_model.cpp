@@ -144,12 +144,12 @@ Problem unknown_model(const ResolvedRequest& r, const std::string& what) {
   if (place == r.asked.places.end() || r.stated.model) {
     const std::string name = r.asked.model.value_or("");
     const bool of_a_hub = name.find('/') != std::string::npos;
-    const char* else_how = of_a_hub ? "; of another model give the path of its config.json" : "";
+    std::string_view else_how = of_a_hub ? "of another model give the path of its config.json" : "";
     if (what.starts_with("unknown") && names_what_sees(name))  // else there is a reason
       else_how =
-          "; of a model that sees give the path of its config.json: its language model is "
-          "counted";
-    return {ProblemKind::request, "MODEL", sentence(what, else_how)};
+          "of a model that sees give the path of its config.json: its language model is counted";
+    const char* const join = else_how.empty() ? "" : what.ends_with('?') ? " " : "; ";
+    return {ProblemKind::request, "MODEL", sentence(what, join, else_how)};
   }
   return {ProblemKind::file, place->second,
           sentence(what, "; MODEL before the flags says which to forecast instead")};

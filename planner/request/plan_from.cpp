@@ -78,7 +78,7 @@ Result<PlanFiles> with_plan_texts(const Request& request, const PlanFileContext&
     }
   std::vector<std::string> names;
   for (const PlanFileReport& r : files.reports)
-    if (r.format != written_script) names.push_back(r.file);
+    if (r.format != written_script && r.format != passed_over_script) names.push_back(r.file);
   fill_open_fields(words, files.request, files.reports);
   if (!words.problems.empty()) return words.problems;
   std::erase_if(files.reports, [](const PlanFileReport& r) {

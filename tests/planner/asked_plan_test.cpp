@@ -219,6 +219,19 @@ TEST_CASE("a key of a plan is given once") {
   CHECK(twice.error().front().what.find("dp is given twice in dp=2,tp=2,dp=1") == 0);
 }
 
+// People write the keys as papers do.
+TEST_CASE("a plan's keys are read in either case") {
+  const auto plan = parse_plan("TP=4, PP=2,ZeRO=1");
+  REQUIRE(plan);
+  CHECK(plan->tensor == 4);
+  CHECK(plan->pipeline == 2);
+  CHECK(plan->zero_stage == 1);
+  const auto joined = parse_plan("DP2-tp4pp2");
+  REQUIRE_FALSE(joined);
+  CHECK(joined.error().front().what.ends_with("; did you mean dp=2,tp=4,pp=2?"));
+  CHECK_FALSE(parse_plan("tp=4,TP=4"));
+}
+
 TEST_CASE("blanks beside the commas of a plan say nothing") {
   CHECK(*parse_plan(" dp=2, tp=4 ,pp=1") == *parse_plan("dp=2,tp=4,pp=1"));
   CHECK_FALSE(parse_plan("dp =2"));

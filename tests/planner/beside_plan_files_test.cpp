@@ -103,4 +103,36 @@ TEST_CASE("a trainer's file brings the file of DeepSpeed that it names") {
   std::filesystem::remove_all(folder);
 }
 
+// A folder may hold several scripts that contradict one another, so none is read unasked; but the
+// answer says so.
+TEST_CASE("a folder's scripts are passed over aloud") {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("shardwise-scripts-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string script = (folder / "pretrain.sh").string();
+  std::ofstream(script) << "torchrun pretrain_gpt.py --tensor-model-parallel-size 4 \\\n"
+                           "  --pipeline-model-parallel-size 2 --micro-batch-size 1\n";
+  std::ofstream(folder / "setup.sh") << "pip install torch\n";
+  Request r = request_for("llama-3.1-8b", "8xH100-SXM", {Method::full});
+  r.plan_from = {folder.string()};
+  const auto alone = resolve(r, known_facts(), UnnamedMethods::one);
+  REQUIRE_FALSE(alone);
+  REQUIRE(alone.error().size() == 1);
+  CHECK(alone.error().front().kind == ProblemKind::file);
+  CHECK(alone.error().front().where == folder.string());
+  CHECK(alone.error().front().what ==
+        "holds no launch configuration that is known here; a script is read where it is named "
+        "itself: --plan-from " +
+            script);
+  std::ofstream(folder / "ds.json") << R"({"zero_optimization": {"stage": 3}})";
+  const ResolvedRequest beside = resolved(r);
+  CHECK(beside.asked.plans == std::vector<std::string>{"zero=3,offload=none"});
+  REQUIRE(beside.plan_files.size() == 2);
+  CHECK(told(beside.plan_files.back()) == script +
+                                              " is not read: of a folder, a script is where it is "
+                                              "named itself (--plan-from " +
+                                              script + ").");
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace shardwise

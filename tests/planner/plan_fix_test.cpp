@@ -141,7 +141,13 @@ TEST_CASE("where no plan is legal with what is held, the answer says why", "[fix
     return (*a)->notes.back();
   };
   // GPT-2 has 12 heads; of what divides them, 4 GPUs divide into 1, 2 and 4.
-  CHECK(note("tp=3") == "No plan with tp=3 is legal: tp can be 1, 2 or 4 here.");
+  CHECK(
+      note("tp=3") ==
+      "No plan with tp=3 is legal: tp can be 1, 2 or 4 here; the plan is for dp 1 x tp 3 x cp 1 x "
+      "pp 1 = 3 GPUs, the cluster has 4.");
+  // 8 neither divides the 4 GPUs nor the 12 heads.
+  CHECK(holds(note("tp=8"), "tp 8 must divide the 12 attention heads"));
+  CHECK(holds(note("ep=2"), "ep can be 1 here; ep 2 needs a mixture-of-experts model"));
   CHECK(holds(note("tp=4,pp=4"), "No plan with tp=4, pp=4 is legal: tp x cp x pp must divide"));
 }
 

@@ -168,3 +168,20 @@ TEST_CASE("the table says which card stands for a size, and the command to go on
   for (const Json& row : answer["requirements"])
     for (const Json& cell : row["cards"]) CHECK(cell["fits"]["gpus"] == 1);
 }
+
+// A layer of 405B parameters has 3.2 B of them (126 layers), 6.0 GiB in 16 bits, which every card
+// gathers whole, the head's 128,256 x 16,384 beside it: more cards do not shrink that.
+TEST_CASE("where no number of cards does, what the most of them lack is told", "[requirements]") {
+  const Request r = without_gpus("405b", {Method::lora});
+  const auto answer = requirements(r, known_facts());
+  REQUIRE(answer);
+  const Requirement& cell = answer->rows[0].cells[0];
+  REQUIRE(least_of(cell) > most_cards_tried);
+  CHECK(cell.problem.find("1,024 cards: ") == 0);
+  CHECK(cell.problem.find("of it gathered_parameters; nearest plan dp=1024") != std::string::npos);
+  for (const Requirement& other : answer->rows[0].cells)
+    CHECK(other.problem.empty() == (least_of(other) <= most_cards_tried));
+  const Said told = said(r);
+  CHECK(told.text.find("-: none up to 1,024; why\n     lora on 24 GB: " + cell.problem) !=
+        std::string::npos);
+}
