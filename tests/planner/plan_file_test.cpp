@@ -303,12 +303,13 @@ TEST_CASE("the allocator's settings of a run.sh that was written here hold") {
   const std::string script =
       "#!/usr/bin/env bash\n# Written by shardwise launch: a/b, lora, 4096 tokens per sequence\n";
   const Request plain = request_for("llama-3.1-8b", "8xH100-SXM");
+  constexpr auto written = PlanText::Role::run_script;
   const auto grown = read_as(
       plain,
-      {yaml, {"run.sh", script + "export PYTORCH_ALLOC_CONF=expandable_segments:True\n", true}});
+      {yaml, {"run.sh", script + "export PYTORCH_ALLOC_CONF=expandable_segments:True\n", written}});
   CHECK(grown->request.expandable_segments);
   CHECK(grown->reports.size() == 2);
-  const auto other = read_as(plain, {yaml, {"run.sh", script + "true\n", true}});
+  const auto other = read_as(plain, {yaml, {"run.sh", script + "true\n", written}});
   CHECK_FALSE(other->request.expandable_segments);
   CHECK(other->reports.size() == 1);
 }
