@@ -6,6 +6,7 @@
 
 #include "catalog/find.hpp"
 #include "catalog/require.hpp"
+#include "planner/figures.hpp"
 #include "planner/request/usual_framework.hpp"
 #include "planner/sentence.hpp"
 #include "simulator/parameter_state.hpp"
@@ -192,6 +193,15 @@ void ask_for_8_bits(ChosenWorkload& chosen) {
                                     f.name, " stays in 16 bits."));
 }
 
+// Two factors of rank r of a square weight of width h hold 2 h r values, the weight h x h.
+void note_wide_adapters(ChosenWorkload& chosen) {
+  const Workload& w = chosen.workload;
+  if (row(w.method).adapter && 2 * w.adapter.rank > w.model.hidden)
+    chosen.notes.push_back(sentence("Adapters of rank ", grouped(w.adapter.rank),
+                                    " hold more values than a square weight of width ",
+                                    grouped(w.model.hidden), " has."));
+}
+
 }  // namespace
 
 std::optional<DType> left_unlowered(const Framework& row, DType compute, const ParallelPlan& p) {
@@ -255,6 +265,7 @@ ChosenWorkload choose_workload(const ResolvedRequest& r, Method method, const Cl
   else if (!r.asked.framework && w.framework.id == quantizes_experts)
     chosen.notes.push_back(sentence("Forecast in ", w.framework.name,
                                     ", which quantises the experts: ", one_tensor, '.'));
+  note_wide_adapters(chosen);
   if (auto lost = small_updates_lost(w)) chosen.notes.push_back(*std::move(lost));
   // GPT-style models, which have a plain MLP, are trained with dropout where the framework does.
   w.hidden_dropout = w.attention_dropout = w.framework.defaults.dropout && !w.model.gated_mlp;
