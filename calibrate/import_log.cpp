@@ -96,7 +96,10 @@ ImportedLog import_log(std::string file, std::string_view text,
     tell_of_others(format, text, log);
     return log;
   }
-  leave_unread(log, 0, "", "no format that we know; expected " + known_log_formats());
+  const bool empty = text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+  leave_unread(log, 0, "",
+               (empty ? "the file is empty; expected " : "no format that we know; expected ") +
+                   known_log_formats());
   return log;
 }
 

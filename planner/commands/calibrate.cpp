@@ -341,6 +341,7 @@ void add_calibrate_flags(CLI::App& command, CalibrateOptions& options) {
                  std::string(measuring_program) + " (see its --help).");
   options.import_app = command.add_subcommand("import", "read logs: " + known_log_formats());
   CLI::App& import = *options.import_app;
+  import.allow_extras(false);  // those are of the measuring program alone
   import.add_option("FILE", options.files, "logs, traces and tables, any number")->required();
   import.add_flag("--fits", options.fits, "measured against fitted, size by size");
   import.add_flag("--check", options.check, "the error at every size when it is left out of a fit");
@@ -357,6 +358,7 @@ void add_calibrate_flags(CLI::App& command, CalibrateOptions& options) {
   import.add_option("--report", options.report, "write the fits as a self-contained web page")
       ->type_name("FILE.html");
   options.diff_app = command.add_subcommand("diff", "how two profiles differ");
+  options.diff_app->allow_extras(false);
   options.diff_app->add_option("PROFILE", options.profiles, "files, or names in catalog/profiles")
       ->required()
       ->expected(2);
