@@ -49,4 +49,28 @@ TEST_CASE("a fit that is required and not there is exit code 3 of every command 
   CHECK((codes("70b", "2xRTX-4090", false) == Codes{0, 0, 0, 0, 0}));
 }
 
+TEST_CASE("a comparison in which nothing fits says where to go on") {
+  const auto told = [](const char* model) {
+    std::ostringstream out, err;
+    Request r = request_for(model, "2xRTX-4090", {Method::pretrain});
+    r.plans = {"dp=2", "pp=2", "tp=3"};  // the last cannot run, which is no fit either
+    REQUIRE(compare(r, known_facts(), false, {out, err, false}) == 0);
+    return out.str().find("None of these fits: shardwise fit says") != std::string::npos;
+  };
+  CHECK(told("70b"));
+  CHECK_FALSE(told("gpt2"));
+}
+
+// What one GPU does not do is no waiting for another.
+TEST_CASE("one GPU waits for no other") {
+  std::ostringstream out, err;
+  Request r = request_for("8b", "4090", {Method::full});
+  r.framework = "hf-deepspeed";
+  r.plans = {"zero=2,offload=optimizer,nvme=true"};
+  REQUIRE(simulate(r, known_facts(), {}, {out, err, false}) == 0);
+  CHECK(out.str().find("another GPU") == std::string::npos);
+  // fp32 weights and two moments of 8.03 G parameters: 12 bytes each are 89.7 GiB.
+  CHECK(out.str().find("on its drives: 89.7 GiB of optimizer states") != std::string::npos);
+}
+
 }  // namespace shardwise
