@@ -150,7 +150,10 @@ LayerGraph embedding_graph(const Workload& w, const ParallelPlan& plan) {
   b.last().weight_gradient_elements = trained ? table : 0;
   // The gradient of a table is as large as the table, and zero at first (PyTorch
   // aten/src/ATen/native/cuda/Embedding.cu, embedding_dense_backward_cuda).
-  if (trained) b.last().backward_weight = {traffic(as_double(table * b.gradient_element()), 1)};
+  const auto zeroed = [&](std::int64_t tensor) -> std::vector<Kernel> {
+    return {traffic(as_double(tensor * b.gradient_element()), 1)};
+  };
+  if (trained) b.last().backward_weight = zeroed(table);
   if (table_ranks(w, plan) > 1) {
     const Bytes whole(b.tokens() * m.hidden * b.element());
     b.last().forward.push_back(
@@ -161,9 +164,12 @@ LayerGraph embedding_graph(const Workload& w, const ParallelPlan& plan) {
   }
   if (m.embed_dim) x = b.linear({"project_in", width, m.hidden}, x, b.sequence_tokens());
   if (m.position == PositionKind::learned) {
-    b.count_other(static_cast<std::int64_t>(m.position_rows) * m.hidden);
+    const std::int64_t positions = std::int64_t{m.position_rows} * m.hidden;
+    b.count_other(positions);
     x = b.in_stream(b.pointwise("positions", {x}, {}, elements, 3 * n, 0, 1));
     b.last().passes_gradient = true;
+    b.last().weight_gradient_elements = trained ? positions : 0;
+    if (trained) b.last().backward_weight = zeroed(positions);
   }
   if (m.layer_embeddings) add_layer_embeddings(b, ids, x, trained);
   if (m.altup) return b.finish(open_streams(b, x));

@@ -237,6 +237,15 @@ TEST_CASE("layer parameters on one rank sum to the model's", "[layer_graph]") {
   }
 }
 
+TEST_CASE("every weight that is trained has a gradient, positions too", "[layer_graph]") {
+  const Workload w = pretraining(gpt(6, 512, 8, 1000), 128);
+  for (const LayerGraph& g : {embedding_graph(w, plan_of(1)), block_graph(w, plan_of(1), {})}) {
+    std::int64_t graded = 0;
+    for (const Operator& op : g.operators) graded += op.weight_gradient_elements;
+    CHECK(graded == g.parameters.base());
+  }
+}
+
 TEST_CASE("tensor parallelism cuts the matrices and keeps the norms", "[layer_graph]") {
   const Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
   const LayerGraph whole = block_graph(w, plan_of(1), {});
