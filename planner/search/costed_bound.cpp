@@ -200,9 +200,14 @@ ArrivalCost arrival_cost(const PipelineSchedule& schedule, PipelineShape shape,
   return arrival_time(schedule, shape, costs, walk, stage, chunk);
 }
 
-StepCosts costs_of(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& p) {
+// Where operators to run again are searched for, activations that run again do not go to the host.
+StepCosts costs_of(const BoundSite& site, const LayerBounds& layers, const ParallelPlan& plan) {
+  ParallelPlan p = plan;
   auto policy = *recompute_policy(p.recompute);
-  if (policy.row->searched) policy = *recompute_policy("none");
+  if (policy.row->searched) {
+    policy = *recompute_policy("none");
+    p.offload.activations = false;
+  }
   const ModelPartition partition =
       partition_model(site.workload, p, *find_pipeline_schedule(p.schedule_row()), policy,
                       layers.definitions(site.workload, p));

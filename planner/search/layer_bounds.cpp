@@ -47,6 +47,29 @@ Bytes backward_rise(const LayerDefinition& d) {
   return Bytes(most);
 }
 
+// From forward to backward. An output is the next layer's to hold, whoever reads it then.
+Bytes saved_by(const LayerDefinition& d) {
+  const TensorIndex output = d.graph.output;
+  const auto has_output = [&](const std::vector<TensorIndex>& list) {
+    return std::find(list.begin(), list.end(), output) != list.end();
+  };
+  bool kept = false, made_again = false;
+  for (std::size_t i = 0; i < d.graph.operators.size(); ++i) {
+    kept = kept || has_output(d.graph.operators[i].saves);
+    made_again = made_again || (d.script.runs_again[i] && has_output(d.graph.operators[i].outputs));
+  }
+  const std::int64_t bytes = d.graph.tensors[static_cast<std::size_t>(output)].bytes;
+  return Bytes(d.script.saved_bytes - (kept && !made_again ? bytes : 0));
+}
+
+// Base weights that are trained but have no gradient (graphs/token_indexer.cpp).
+std::int64_t without_gradient(const LayerDefinition& d) {
+  if (!d.trainable) return 0;
+  std::int64_t graded = 0;
+  for (const Operator& op : d.graph.operators) graded += op.weight_gradient_elements;
+  return std::max<std::int64_t>(0, d.graph.parameters.base() - graded);
+}
+
 // What the host is sure to spend on one microbatch, forward and back. Where it is ahead in every
 // layer its lane is left out of a step, which is longer all the same.
 Seconds layer_issue_time(const LayerTime& t) {
@@ -61,29 +84,29 @@ ParallelPlan with_whole_weights(ParallelPlan plan) {
   return plan;
 }
 
+LayerBound least_of(LayerBound a, const LayerBound& b) {
+  a.forward = less(a.forward, b.forward);
+  a.again = less(a.again, b.again);
+  a.input = less(a.input, b.input);
+  a.weight = less(a.weight, b.weight);
+  a.host = less(a.host, b.host);
+  a.saved = std::min(a.saved, b.saved);
+  a.rise = std::min(a.rise, b.rise);
+  return a;
+}
+
 // One kind of layer on the fastest GPU of the cluster, pass by pass. `kernels`: of each kind.
 LayerBound bound_of(const LayerDefinition& d, const CostModel& cost,
                     const std::vector<KernelModel>& kernels) {
   std::optional<LayerBound> least;
   for (const KernelModel& on_one : kernels) {
     const LayerTime t = cost.layer_time(d, on_one);
-    LayerBound b{t.forward.device(),
-                 t.recompute.device(),
-                 t.backward_input.device(),
-                 t.backward_weight.device(),
-                 Seconds(0),
-                 Bytes(d.script.saved_bytes),
-                 backward_rise(d)};
+    LayerBound b{t.forward.device(),         t.recompute.device(), t.backward_input.device(),
+                 t.backward_weight.device(), Seconds(0),           saved_by(d),
+                 backward_rise(d),           without_gradient(d)};
     // Unlike GPUs may run unlike numbers of microbatches.
     if (kernels.size() == 1) b.host = layer_issue_time(t);
-    if (!least) {
-      least = b;
-      continue;
-    }
-    least->forward = less(least->forward, b.forward);
-    least->again = less(least->again, b.again);
-    least->input = less(least->input, b.input);
-    least->weight = less(least->weight, b.weight);
+    least = least ? least_of(*least, b) : b;
   }
   return *least;
 }
@@ -193,40 +216,73 @@ std::vector<KernelModel> training_kernels(const Workload& w, const ParallelPlan&
   return kernels;
 }
 
-BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Cluster& cluster,
+namespace {
+
+// The layers of the model on one stage, in order, as a plan has them, and what each kind takes.
+class LayersSeen {
+ public:
+  LayersSeen(const Workload& w, const ParallelPlan& plan, const std::string& policy,
+             const CostModel& cost, const std::vector<KernelModel>& kernels,
+             const LayersApart* known)
+      : known_(known),
+        partition_(partition_model(w, plan, *find_pipeline_schedule(usual_schedule),
+                                   *recompute_policy(policy),
+                                   known != nullptr ? &known->definitions : nullptr)) {
+    for (const LayerDefinition& d : partition_.definitions) {
+      if (d.role == LayerRole::vision) {  // a bound may leave it out
+        made_.emplace_back();
+        continue;
+      }
+      made_.push_back(bound_of(d, cost, kernels));
+      if (d.role == LayerRole::head && w.model.tied_embeddings)
+        leave_out_tied_sum(d, w, plan, cost, kernels, made_.back());
+    }
+  }
+  LayersSeen(const LayersSeen&) = delete;
+  LayersSeen& operator=(const LayersSeen&) = delete;
+
+  const std::vector<ChunkLayer>& list() const { return partition_.stages.front().front().layers; }
+  const LayerBound& bound(std::size_t layer) const {
+    const LayerDefinition& d = *list()[layer].definition;
+    const auto here = place_of(d, partition_.definitions);
+    return here ? made_[*here] : known_->bounds[*place_of(d, known_->definitions)];
+  }
+
+ private:
+  const LayersApart* known_;
+  ModelPartition partition_;
+  std::vector<LayerBound> made_;  // of each definition
+};
+
+}  // namespace
+
+// Stages take data ranks away, and where one is left some layers are others (SeenSharding): they
+// are bounded by the least of both. A cut of a graph only adds, so that whole ones bound them.
+BoundLayers::BoundLayers(const Workload& asked, const ParallelPlan& plan, const Cluster& cluster,
                          const Profile& profile, const CollectiveModel& collectives,
                          const std::string& policy, const LentToLayers& lent) {
-  const LayersApart* known = lent.known;
-  // Stages take data ranks away, without which no graph is cut (cuts_graphs); a cut only adds to a
-  // layer, so that whole graphs bound both.
   std::optional<Workload> uncut;
-  if (cuts_graphs(w, plan)) {
-    uncut = w;
+  if (cuts_graphs(asked, plan)) {
+    uncut = asked;
     uncut->framework.layers.cuts_compiled_graphs = false;
   }
-  const ModelPartition partition = partition_model(
-      uncut ? *uncut : w, plan, *find_pipeline_schedule(usual_schedule), *recompute_policy(policy),
-      known != nullptr && !uncut ? &known->definitions : nullptr);
+  const Workload& w = uncut ? *uncut : asked;
+  const LayersApart* known = uncut ? nullptr : lent.known;
+  ParallelPlan alone = plan;
+  alone.data = 1;
   const ParallelPlan whole = with_whole_weights(plan);
   const CostModel cost(w, whole, cluster, profile, &collectives);
   std::vector<KernelModel> own;
   if (lent.kernels == nullptr) own = training_kernels(w, plan, cluster, profile);
   const std::vector<KernelModel>& kernels = lent.kernels != nullptr ? *lent.kernels : own;
-  std::vector<LayerBound> made;
-  for (const LayerDefinition& d : partition.definitions) {
-    if (d.role == LayerRole::vision) {  // a bound may leave it out
-      made.emplace_back();
-      continue;
-    }
-    made.push_back(bound_of(d, cost, kernels));
-    if (d.role == LayerRole::head && w.model.tied_embeddings)
-      leave_out_tied_sum(d, w, plan, cost, kernels, made.back());
-  }
-  const auto& list = partition.stages.front().front().layers;
-  layers.reserve(list.size());
+  const LayersSeen seen(w, plan, policy, cost, kernels, known);
+  std::optional<LayersSeen> seen_alone;
+  if (seen_sharding(w, alone) != seen_sharding(w, plan))
+    seen_alone.emplace(w, alone, policy, cost, kernels, known);
+  layers.reserve(seen.list().size());
   const LayerDefinition* last = nullptr;
-  for (const ChunkLayer& layer : list) {
-    const LayerDefinition& d = *layer.definition;
+  for (std::size_t i = 0; i < seen.list().size(); ++i) {
+    const LayerDefinition& d = *seen.list()[i].definition;
     if (&d == last && d.role == LayerRole::block) {
       layers.push_back(layers.back());
       ++kinds[kind_of.back()].layers;
@@ -234,26 +290,28 @@ BoundLayers::BoundLayers(const Workload& w, const ParallelPlan& plan, const Clus
       continue;
     }
     last = &d;
-    const auto here = place_of(d, partition.definitions);
-    const LayerBound& bound = here ? made[*here] : known->bounds[*place_of(d, known->definitions)];
+    LayerBound bound = seen.bound(i);
+    if (seen_alone) bound = least_of(bound, seen_alone->bound(i));
     // The head has some where it predicts further tokens.
     if (lent.apart != nullptr && d.graph.parameters.expert == 0) lent.apart->add(d, bound);
     if (d.role == LayerRole::vision) continue;
     layers.push_back(bound);
-    const std::size_t kind = kind_among_blocks(d);
+    const std::size_t kind = kind_among_blocks(d, bound.ungraded);
     ++kinds[kind].layers;
     if (d.role == LayerRole::block) kind_of.push_back(static_cast<std::uint16_t>(kind));
   }
 }
 
 // The ends are kinds of their own.
-std::size_t BoundLayers::kind_among_blocks(const LayerDefinition& d) {
+std::size_t BoundLayers::kind_among_blocks(const LayerDefinition& d, std::int64_t ungraded) {
+  const auto is = [&](const LayerKind& one) {
+    return one.parameters == d.graph.parameters && one.trainable == d.trainable &&
+           one.ungraded == ungraded;
+  };
   std::size_t kind = std::min<std::size_t>(kinds.size(), 1);
   if (d.role == LayerRole::head) kind = kinds.size();
-  while (kind < kinds.size() &&
-         !(kinds[kind].parameters == d.graph.parameters && kinds[kind].trainable == d.trainable))
-    ++kind;
-  if (kind == kinds.size()) kinds.push_back({d.graph.parameters, d.trainable, 0});
+  while (kind < kinds.size() && !is(kinds[kind])) ++kind;
+  if (kind == kinds.size()) kinds.push_back({d.graph.parameters, d.trainable, 0, ungraded});
   return kind;
 }
 

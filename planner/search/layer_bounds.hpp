@@ -34,7 +34,8 @@ struct LayerBound {
   Seconds forward, again, input, weight;  // `again`: what recomputation adds
   Seconds host;                           // CPU time to issue it all, weights whole
   Bytes saved;                            // from forward to backward
-  Bytes rise;  // of what is held while it goes back, its output's gradient included
+  Bytes rise;                 // of what is held while it goes back, its output's gradient included
+  std::int64_t ungraded = 0;  // of its trained weights, those that no gradient reaches
 };
 
 // What one pass over a run of layers takes at the least.
@@ -50,6 +51,7 @@ struct LayerKind {
   LayerParameters parameters;
   bool trainable = true;
   int layers = 0;
+  std::int64_t ungraded = 0;  // LayerBound::ungraded
 };
 
 // Layers that were bounded, for other plans. Definitions are without operators and scripts.
@@ -84,7 +86,7 @@ struct BoundLayers {
               const LentToLayers& lent = {});
 
  private:
-  std::size_t kind_among_blocks(const LayerDefinition& definition);
+  std::size_t kind_among_blocks(const LayerDefinition& definition, std::int64_t ungraded);
 };
 
 class LayerBounds {

@@ -45,8 +45,18 @@ std::vector<LayerState> layer_states(const BoundSite& site, const LayerBounds& l
                                      const ParallelPlan& p) {
   std::vector<LayerState> states;
   states.reserve(layers.kinds().size());
-  for (const LayerKind& kind : layers.kinds())
-    states.push_back(layer_state(site.workload, p, kind.parameters, kind.trainable));
+  const double kept = stored_base(site.workload, true, true).gradient;
+  // Beside adapters, whole layers' gradients are made as wide as theirs (stored_where_trained).
+  const bool adapts = row(site.workload.method).adapter;
+  const double made = adapts ? std::min(kept, stored_adapter(site.workload).gradient) : kept;
+  for (const LayerKind& kind : layers.kinds()) {
+    LayerState& state =
+        states.emplace_back(layer_state(site.workload, p, kind.parameters, kind.trainable));
+    if (!kind.trainable || (kind.ungraded == 0 && made == kept)) continue;
+    const double all = made / kept * static_cast<double>(state.gradients);
+    const double none = made * static_cast<double>(kind.ungraded);
+    state.gradients = static_cast<std::int64_t>(std::max(0.0, all - none));
+  }
   return states;
 }
 
@@ -237,8 +247,12 @@ struct MeanStates {
     const auto share = [&](std::int64_t bytes, int sharded_from) {
       return p.zero_stage >= sharded_from ? bytes : bytes / stages;
     };
+    // Quantised weights that data ranks do not share out are divided by stages.
+    const Workload& w = site.workload;
+    const bool whole = w.freezes_quantized() && !w.framework.sharding.quantized;
     if (!p.offload.parameters)
-      kept += share(sum.weights, 3) + (sum.quantization + sum.adapters) / stages;
+      kept += (whole ? sum.weights / stages : share(sum.weights, 3)) +
+              (sum.quantization + sum.adapters) / stages;
     if (!p.offload.optimizer) kept += share(sum.master + sum.optimizer, 1);
     temporary = share(OptimizerMemory::least_temporaries(site.workload, p, sum), 1);
   }
