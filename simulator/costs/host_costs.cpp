@@ -14,6 +14,14 @@ BytesPerSecond usual_memory(const Node& node, const HostLinks& h) {
   return BytesPerSecond(h.memory_channel.value * channels);
 }
 
+// bitsandbytes' optimizers step one tensor after another and wait for the GPU after each (0.45.0
+// optim/optimizer.py:294-296, step; 0.50.2 the same, sync_gpu), so that no kernel runs beside what
+// the CPU does for one. torchao's, whose rows these are too, wait for none, but call a compiled
+// function for each.
+bool waits_for_each_tensor(const OptimizerRow& o) {
+  return o.one_by_one && o.rank == 0 && (o.paged || o.format == StateFormat::blockwise_8bit);
+}
+
 }  // namespace
 
 // Of what a rank steps, `n` elements: at stage 3 it has a part of each tensor, below about as many
@@ -50,6 +58,12 @@ void CostModel::schedule_optimizer(const LayerState& state, int tensors, const K
     if (pass.kernels_of_each > 0)
       costs.optimizer = longest(
           costs.optimizer, launches * kernels.host_slowdown() * profile_.host.per_looped_launch);
+    // Its Python takes 14 to 19 us on a core that runs an eager Linear in 15: an operator (0.45.0
+    // with its CUDA library stubbed out, torch 2.15 on an AMD EPYC, 2026-11-29). Trainers in C++
+    // take less for one; DeepSpeed hands it a partition.
+    if (waits_for_each_tensor(*w_.optimizer) && plan_.zero_stage == 0)
+      costs.optimizer +=
+          tensors * std::min(host_per_kernel(kernels), kernels.host_per_kernel(KernelStyle::eager));
   } else {
     costs.host_traffic.optimizer = ceil_bytes(host_optimizer_bytes(w_) * n);
     costs.host_traffic.optimizer_rate = host_step_rate(group);

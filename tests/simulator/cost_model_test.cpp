@@ -115,6 +115,38 @@ TEST_CASE("the norm of a partition takes the CPU a time for each tensor of it", 
   }
 }
 
+// An operator from 1 to 2 ms: as much more for every tensor, on the GPU's lane, which waits.
+// AdamW's lists of tensors wait for nothing, nor does a partition that DeepSpeed hands over. How
+// many tensors there are host_per_step tells, at 1 us each.
+TEST_CASE("bitsandbytes' optimizers wait for the GPU after each tensor", "[cost]") {
+  const Cluster cluster = parse_gpus(known_facts().catalog, "8xA100-SXM-80GB")->front();
+  Workload w = pretraining(gpt(2, 1024, 16), 1024);
+  w.framework.layers.kernels = KernelStyle::eager;
+  const auto costs = [&](const char* optimizer, int stage, double operator_s) {
+    w.step_with(*optimizer_named(optimizer));
+    ParallelPlan plan = plan_of(8);
+    plan.zero_stage = stage;
+    Profile profile = known_facts().profile;
+    profile.host.per_kernel[static_cast<std::size_t>(KernelStyle::eager)] = Seconds(operator_s);
+    const PipelineSchedule& schedule = *find_pipeline_schedule(plan.schedule_row());
+    const ModelPartition partition = partition_model(w, plan, schedule, *recompute_policy("none"));
+    return CostModel(w, plan, cluster, profile).costs(partition).stages.front();
+  };
+  const auto longer = [&](const char* optimizer, int stage) {
+    return (costs(optimizer, stage, 2e-3).optimizer - costs(optimizer, stage, 1e-3).optimizer)
+        .value;
+  };
+  const Seconds none = costs("adamw8bit", 0, 1e-3).host_per_step;
+  w.framework.host.us_per_stepped_tensor += 1;
+  const double tensors =
+      std::round((costs("adamw8bit", 0, 1e-3).host_per_step - none).value / 1e-6);
+  CHECK(tensors > 16);
+  CHECK(longer("adamw8bit", 0) == Approx(tensors * 1e-3));
+  CHECK(longer("paged-adamw", 0) == Approx(tensors * 1e-3));
+  CHECK(longer("adamw", 0) == 0);
+  CHECK(longer("adamw8bit", 1) == 0);
+}
+
 // A module whose CPU issues a kernel in 1.86 times what an x86 server takes (Grace): so much more
 // of the CPU's time, and none of the GPU's.
 TEST_CASE("a module's own CPU issues kernels at its own pace", "[cost]") {
