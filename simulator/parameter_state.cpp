@@ -255,6 +255,28 @@ bool unscales_gradients(const Workload& w, double gradient) {
   return w.framework.formats.autocast && w.compute == DType::fp16 && gradient == 4;
 }
 
+namespace {
+
+// transformers' Adafactor steps one matrix after another by operators, and is not fused where a
+// Trainer's AdamW is (5.24.0 optimization.py, Adafactor.step, without a learning rate of its own;
+// counted by Count of calibrate/count_layer_operators.py, torch 2.15). In fp32 24 kernels: norms of
+// weight and update 4 bytes each, the square, what eps is added to and two means 8 each, rows times
+// columns 4, times the gradient 12, two scalings and the negative 8 each, added 12. Of 16 bits
+// gradient and weight are copied first and the weight back, 6 bytes each. Factors are next to
+// nothing.
+OptimizerPass adafactor_pass(const StoredParameter& p, double stepped) {
+  constexpr double wide = 84, copied = 6;
+  const int copies = (p.gradient == 2 ? 1 : 0) + (stepped == 2 ? 2 : 0);
+  return {wide + copied * copies, p.gradient + stepped, 0, 24 + copies};
+}
+
+bool steps_by_adafactor_of_transformers(const Workload& w) {
+  return w.optimizer->factored_second && !w.optimizer->in_backward &&
+         w.framework.layers.runs_transformers;
+}
+
+}  // namespace
+
 // Gradients read (and, where clipped, read and rewritten), states and weights read and written, the
 // 16-bit copy written.
 OptimizerPass optimizer_pass(const Workload& w) {
@@ -272,11 +294,15 @@ OptimizerPass optimizer_pass(const Workload& w) {
   const WrittenOptimizer* written = w.written_optimizer();
   if (written != nullptr) each = stepped * written->values;
   if (written == nullptr && !w.framework.update.fused) each *= w.optimizer->passes;
+  const bool factored = steps_by_adafactor_of_transformers(w);
+  const OptimizerPass adafactor = adafactor_pass(p, stepped);
+  if (factored) each = adafactor.bytes_each + (p.master > 0 ? p.weight : 0);
   if (widened) each += 3 * p.gradient + 4 + p.master;
   if (w.framework.update.clips_gradients) each += p.gradient + 2 * read;
   if (unscales_gradients(w, p.gradient)) each += 2 * p.gradient;
   // Tensor by tensor each kernel reads what the one before wrote; over lists it comes too late.
   if (written != nullptr) return {each, p.gradient + stepped + p.optimizer, 0, written->kernels};
+  if (factored) return {each, adafactor.cold_each, 0, adafactor.kernels_of_each};
   return {each, each, w.framework.update.fused ? 20 : 200, 0};
 }
 

@@ -221,6 +221,28 @@ TEST_CASE("Optimizers read and write what their kernels do", "[written_out]") {
   CHECK(pass("sgd-momentum").bytes_each == (2 + 3 + 3) * 2);
 }
 
+// In fp32: 2 norms of 4 bytes, square, eps, 2 means and 3 scalings of 8, 4 + 12 for the update, 12
+// to add it: 8 + 24 + 4 + 12 + 24 + 12 = 84; of 16 bits three copies of 6 more. Fused AdamW changes
+// nothing about it. Another class than transformers': one pass over gradient and weight.
+TEST_CASE("transformers' Adafactor steps by operators", "[written_out]") {
+  Workload w = eager_recipe(WeightRecipe::pure_half, DType::bf16);
+  w.framework.gradients.dtype = DType::bf16;
+  w.framework.update.fp32_gradient_at_step = w.framework.update.clips_gradients = false;
+  w.framework.update.fused = true;
+  w.optimizer = optimizer_named("adafactor");
+  w.framework.layers.runs_transformers = true;
+  CHECK(optimizer_pass(w).bytes_each == 84 + 18);
+  CHECK(optimizer_pass(w).kernels_of_each == 27);
+  w.framework.layers.runs_transformers = false;
+  CHECK(optimizer_pass(w).bytes_each == 2 + 2 * 2);
+  w = eager_recipe(WeightRecipe::fp32, DType::fp32);
+  w.framework.update.clips_gradients = false;
+  w.optimizer = optimizer_named("adafactor");
+  w.framework.layers.runs_transformers = true;
+  CHECK(optimizer_pass(w).bytes_each == 84);
+  CHECK(optimizer_pass(w).kernels_of_each == 24);
+}
+
 // 16-bit gradients: AdamW reads 2, 4 + 8 of master and states, writes 4 + 8 and the weight's 2 B;
 // clipping reads 2 for the norm, reads and writes 2 to scale. Widened first: 2 + 2 to join them,
 // 2 + 4 to widen, AdamW and the scaling find 4 B where there were 2, and the master is read again.
