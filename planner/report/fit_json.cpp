@@ -4,6 +4,7 @@
 
 #include "planner/answers/plan_starts.hpp"
 #include "planner/report/explanation_report.hpp"
+#include "planner/report/fit_text.hpp"
 #include "planner/report/length_report.hpp"
 #include "planner/report/output.hpp"
 #include "planner/report/reach_report.hpp"
@@ -36,6 +37,18 @@ std::optional<std::int64_t> tokens_asked(const ResolvedRequest& r) {
   if (r.asked.tokens) return r.asked.tokens;
   if (r.asked.samples) return *r.asked.samples * r.tokens_per_sample();
   return std::nullopt;
+}
+
+// What the step waits for, beside its work, and what lies on cards of other kinds than the fullest.
+void add_waits_and_other_cards(Json& j, const Forecast& f) {
+  Json exposed = Json::object(), others = Json::array();
+  for (const auto& [kind, t] : f.breakdown.exposed) exposed[kind] = json_number(t.value);
+  if (!exposed.empty()) j["exposed_s"] = exposed;
+  for (const StageForecast* s : fullest_of_others(f))
+    others.push_back({{"gpu", s->gpu},
+                      {"peak_memory_gib", memory_json(s->peak)},
+                      {"capacity_gib", json_gib(s->capacity)}});
+  if (!others.empty()) j["other_gpus"] = others;
 }
 
 // Those that start the plan, where it fits.
@@ -78,6 +91,7 @@ Json answer_json(const ResolvedRequest& r, const FitAnswer& a, std::vector<Playe
       j["run_s"] = json_number(static_cast<double>(*tokens) / f.tokens_per_s);
     }
   }
+  add_waits_and_other_cards(j, f);
   if (!a.started.empty()) j["notes"].push_back(a.started);
   add_host_ram(j, f.host);
   if (r.asked.explain)

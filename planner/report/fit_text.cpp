@@ -20,6 +20,21 @@
 #include "planner/sentence.hpp"
 
 namespace shardwise {
+
+std::vector<const StageForecast*> fullest_of_others(const Forecast& f) {
+  std::vector<const StageForecast*> fullest;
+  for (const StageForecast& s : f.stages) {
+    if (s.gpu == f.worst().gpu) continue;
+    const auto same = std::find_if(fullest.begin(), fullest.end(),
+                                   [&](const StageForecast* o) { return o->gpu == s.gpu; });
+    if (same == fullest.end())
+      fullest.push_back(&s);
+    else if ((*same)->peak.device < s.peak.device)
+      *same = &s;
+  }
+  return fullest;
+}
+
 namespace {
 
 std::vector<const FitAnswer*> of_method(const FitAnswers& all, Method method) {
@@ -141,21 +156,6 @@ std::string amount(const ResolvedRequest& r) {
 std::vector<std::string> memory_cells(const StageForecast& s) {
   return {s.gpu, shown_gib_number(s.peak.allocated), shown_gib_number(s.peak.reserved),
           shown_gib_number(s.peak.device), shown_gib_number(s.capacity)};
-}
-
-// Stages on cards of another kind than the one with the least room: of each kind the fullest.
-std::vector<const StageForecast*> fullest_of_others(const Forecast& f) {
-  std::vector<const StageForecast*> fullest;
-  for (const StageForecast& s : f.stages) {
-    if (s.gpu == f.worst().gpu) continue;
-    const auto same = std::find_if(fullest.begin(), fullest.end(),
-                                   [&](const StageForecast* o) { return o->gpu == s.gpu; });
-    if (same == fullest.end())
-      fullest.push_back(&s);
-    else if ((*same)->peak.device < s.peak.device)
-      *same = &s;
-  }
-  return fullest;
 }
 
 std::string card_table(const ResolvedRequest& r, const std::vector<const FitAnswer*>& list) {

@@ -455,6 +455,20 @@ TEST_CASE("sweep answers as its schema says", "[schemas]") {
   CHECK(document["rows"].size() == 9);
 }
 
+// Adapters of a 70B in 16 bits over 8 cards: every layer is gathered, which the text says too.
+TEST_CASE("fit's JSON has what its text says of waiting and of other cards", "[schemas]") {
+  Request r = asked("70b", "2xRTX-4090+2xRTX-3090", Method::qlora, {});
+  Answer mixed, sharded;
+  REQUIRE(fit(r, facts(), false, mixed.output) == 0);
+  check(schema_of("fit"), mixed.json());
+  CHECK(mixed.json()["answers"][0]["gpu"] == "rtx-3090");
+  CHECK(mixed.json()["answers"][0]["other_gpus"][0]["gpu"] == "rtx-4090");
+  r = asked("70b", "8xA100-80GB", Method::lora, {});
+  REQUIRE(fit(r, facts(), false, sharded.output) == 0);
+  check(schema_of("fit"), sharded.json());
+  CHECK(sharded.json()["answers"][0]["exposed_s"].contains("gather_parameters"));
+}
+
 #else
 TEST_CASE("output schemas", "[schemas]") {
   WARN("not checked: there is no valijson (libvalijson-dev)");
