@@ -22,6 +22,7 @@ void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double win
       f_.sharding.parameters.live_parameters && f_.gradients.overlap_reduce_at_stage_3;
   const StreamId stream = apart ? gather_stream : StreamId{};
   std::int64_t live = 0;
+  ledger_.close(gathered_part_);
   for (std::ptrdiff_t k = 0; k < n; ++k) {
     std::ptrdiff_t j = here + direction * k;
     const bool turned = turns && j >= n;
@@ -34,7 +35,12 @@ void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double win
     const bool fits = f_.sharding.parameters.live_parameters
                           ? (at_an_end(role) ? before < most : live <= most)
                           : static_cast<double>(k) < window;
-    if (k > 0 && !fits) break;
+    if (k > 0 && !fits) {
+      // It counts parameters, not layers: of the next one those within the limit are there.
+      if (reaches_limit(before, most, h))
+        gathered_part_ = ledger_.open(most - before, gathered_parameters, stream);
+      break;
+    }
     const bool looks_up = role == LayerRole::embedding;
     if (h.gathered.block || h.state.gathered == 0) continue;
     if (looks_up && (direction < 0 || turned) && embedding_.goes && !embedding_.again) continue;
@@ -45,6 +51,10 @@ void StagePlayer::gather(std::size_t c, std::size_t i, int direction, double win
     else if (direction < 0 && !h.buffer.block)
       h.buffer = ledger_.open(h.state.gathered, gathered_parameters, gather_stream);
   }
+}
+
+bool StagePlayer::reaches_limit(std::int64_t live, std::int64_t most, const LayerHoldings& h) {
+  return live < most && live + h.state.gathered > most && !h.gathered.block;
 }
 
 void StagePlayer::copy_out(std::size_t c, std::size_t i, bool forward) {

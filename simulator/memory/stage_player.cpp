@@ -27,6 +27,7 @@ StagePlayer::StagePlayer(const Workload& w, const ParallelPlan& plan,
       kept_(w, habits_, ledger_),
       nodes_(w, plan, ledger_),
       buckets_(w, plan, ledger_),
+      shard_bucket_(w, plan, ledger_),
       optimizer_(w, plan, ledger_) {
   const int grouped = w.model.moe ? f_.process.grouped_workspaces : 0;
   for (int i = 0; i < calibration.cublas_workspaces + f_.process.library_workspaces + grouped; ++i)
@@ -269,9 +270,11 @@ void StagePlayer::backward(const Slot& slot) {
   ledger_.close(flight.output);
   finish_root(c);
   ledger_.close(reduce_input_);
+  ledger_.close(gathered_part_);
   kept_.release();
   widen_copies();
   buckets_.end();
+  shard_bucket_.reduce();
   close_all(added_later_);
   if (f_.gradients.copy_life == GradientCopyLife::microbatch) release_copies(c);
   flights_.erase({slot.microbatch, slot.chunk});
@@ -291,9 +294,25 @@ void StagePlayer::make_gradient(std::int64_t elements, std::size_t c, std::size_
   Holding own;
   const bool tied = looked_up && tied_.block && elements == tied_elements_;
   if (tied) own = ledger_.open(raw, gradients);
-  place_gradient(elements, raw, holdings(c, i));
+  if (shard_bucket_.used())
+    fill_shard_bucket(elements, c, i);
+  else
+    place_gradient(elements, raw, holdings(c, i));
   ledger_.close(own);
   if (tied) ledger_.close(tied_);
+}
+
+// Experts that are called one by one have tensors of their own.
+void StagePlayer::fill_shard_bucket(std::int64_t elements, std::size_t c, std::size_t i) {
+  const LayerHoldings& h = holdings(c, i);
+  const std::vector<Operator>& operators = h.graph->operators;
+  const auto op = std::find_if(operators.begin(), operators.end(), [&](const Operator& o) {
+    return o.weight_gradient_elements == elements;
+  });
+  const int tensors = op == operators.end() ? 1 : std::max(op->weight_gradients, 1);
+  largest_gradient_ = std::max(largest_gradient_, elements);
+  for (int t = 0; t < tensors; ++t)
+    shard_bucket_.add(elements / tensors, h.trained.raw_gradient, last_microbatch_);
 }
 
 // The head's part of a tied table's gradient.

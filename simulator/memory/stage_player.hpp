@@ -16,6 +16,7 @@
 #include "simulator/memory/overlapped_nodes.hpp"
 #include "simulator/memory/pass_buckets.hpp"
 #include "simulator/memory/run_buffers.hpp"
+#include "simulator/memory/shard_bucket.hpp"
 #include "simulator/memory/stage_holdings.hpp"
 #include "simulator/memory/stream_lag.hpp"
 
@@ -64,6 +65,8 @@ class StagePlayer {
   // torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_all_gather;
   // _fsdp_param_group.py, wait_for_unshard). No activation can take its place in the cache.
   void copy_out(std::size_t c, std::size_t i, bool forward);
+  // Whether a limit of bytes that are gathered, `live` of which are, lies within this layer.
+  static bool reaches_limit(std::int64_t live, std::int64_t most, const LayerHoldings& h);
 
   // FSDP2 makes the reduce-scatter's output, which is the gradient, on that collective's stream
   // (_fsdp_collectives.py, foreach_reduce); its input on the default one.
@@ -100,6 +103,7 @@ class StagePlayer {
 
   // A weight gradient of `elements` has just been made.
   void make_gradient(std::int64_t elements, std::size_t c, std::size_t i, bool stored);
+  void fill_shard_bucket(std::int64_t elements, std::size_t c, std::size_t i);
   void hold_tied(std::size_t c);
   void place_gradient(std::int64_t elements, std::int64_t raw, LayerHoldings& h);
   // DeepSpeed's ZeRO-2 sends each gradient to the host's optimizer by itself, through a buffer as
@@ -150,11 +154,13 @@ class StagePlayer {
   Holding tied_;  // the head's part of a tied table's gradient, of so many elements
   std::int64_t tied_elements_ = 0;
   Holding reduce_input_;
+  Holding gathered_part_;        // of the layer that a limit of gathered bytes cuts
   Holding copied_out_;           // the buffer of the unit that a forward pass gathered last
   std::int64_t root_input_ = 0;  // of the root's reduction, while it is made
   KeptInputs kept_;
   OverlappedNodes nodes_;
   PassBuckets buckets_;
+  ShardBucket shard_bucket_;
   LayerState total_;
   OptimizerMemory optimizer_;
   std::int64_t largest_gradient_ = 0;  // elements of the largest weight gradient
