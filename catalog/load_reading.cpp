@@ -106,6 +106,7 @@ void read_practices(JsonReader& r, PhraseReading& p) {
   p.clips = r.maybe_flag("clips");
   p.checks_gradients = r.maybe_flag("checks_gradients");
   p.checks_partition = r.maybe_flag("checks_partition");
+  p.steps_one_by_one = r.maybe_flag("steps_one_by_one");
   p.bucket_elements = r.maybe_integer("bucket_elements", 1, 2'000'000'000);
   p.weight_cast = r.maybe_choice("weight_cast", weight_cast_names);
   p.narrow_weights = r.maybe_choice("narrow_weights", narrow_weights_names);

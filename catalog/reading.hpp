@@ -159,6 +159,7 @@ struct PhraseReading {
   std::optional<LibraryRelease> cudnn;
   std::optional<bool> checkpoints_in_units, compiles_sharding, clips;
   std::optional<bool> checks_gradients, checks_partition;
+  std::optional<bool> steps_one_by_one;  // neither a fused kernel nor lists of tensors
   std::optional<bool> writes_grouped_attention_out;
   std::optional<bool> reduces_every_microbatch, expandable_segments;
   std::optional<bool> whole_tables, steps_in_backward;

@@ -267,6 +267,8 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
     if (const auto* told = precision_meant(c.reading, *t.reduce_dtype))
       f.gradients.reduce_dtype = told->compute;
   if (t.fused_optimizer) f.update.fused = *t.fused_optimizer;
+  if (stated(c, &PhraseReading::steps_one_by_one).value_or(false))
+    f.update.fused = f.update.foreach = false;
   if (t.flash_attention && !*t.flash_attention) f.attention.kernel = AttentionKernel::eager;
   if (t.flash_attention.value_or(false) && f.attention.kernel == AttentionKernel::eager)
     f.attention.kernel = AttentionKernel::flash;  // else the framework's own fused kernel

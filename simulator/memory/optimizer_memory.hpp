@@ -50,6 +50,7 @@ class OptimizerMemory {
     if (f.update.widens_moments && row.format == StateFormat::bf16) bytes += 2 * of.optimizer;
     if (row.one_by_one && !row.in_backward) return bytes;
     if (workload.written_optimizer() != nullptr || row.orthogonalizes) return bytes;
+    if (deepspeed_stage_3(f, plan)) return bytes;
     if (!f.update.fused && f.update.foreach && !in_backward)
       bytes += f.update.foreach_lists * (of.optimizer / 2);
     else if (!f.update.fused && f.update.clones_partition && !in_backward)
@@ -79,6 +80,7 @@ class OptimizerMemory {
       inspect(total, largest_gradient);
       std::vector<Holding> temporary = flat_gradient(total);
       make_states(layers, total);
+      drop_widened(layers);
       // foreach kernels hold a list of temporaries, the roots of the second moments, as large as
       // the parameters that they step (PyTorch torch/optim/adam.py, _multi_tensor_adam), and
       // PyTorch 2.0 another one for their sums with eps: in backward, that is one tensor.
@@ -127,6 +129,20 @@ class OptimizerMemory {
           else
             wanted -= ledger_.bytes_of(gradient).value;
         }
+  }
+
+  // DeepSpeed's stages 1 and 2 have let a rank's gradients go by the time they step their flat fp32
+  // copy, whose states were there before (v0.9.5 to @edaa722126 runtime/zero/stage_1_and_2.py,
+  // step: free_grad_in_param_list, averaged_gradients).
+  void drop_widened(std::vector<std::vector<LayerHoldings>>& layers) {
+    const bool widened = f_.update.clones_partition && f_.update.fp32_gradient_at_step;
+    if (!widened || f_.gradients.life == GradientLife::persistent) return;
+    if (plan_.zero_stage != 1 && plan_.zero_stage != 2) return;
+    for (auto& chunk : layers)
+      for (LayerHoldings& h : chunk) {
+        for (Holding& gradient : h.unsharded_gradients) ledger_.close(gradient);
+        ledger_.close(h.sharded_gradient);
+      }
   }
 
   // The largest gradient is what the allocator sees, or at stage 3 this rank's part of it.
@@ -180,6 +196,13 @@ class OptimizerMemory {
     return made;
   }
 
+  // Bytes of both moments of a flat partition, or of ZeRO-3's sub-group of it: each is a parameter
+  // of its own, stepped by itself (stage3.py, _optimizer_step).
+  std::int64_t stepped_at_once(const LayerState& total) const {
+    return deepspeed_stage_3(f_, plan_) ? std::min(total.optimizer, 8 * sub_group)
+                                        : total.optimizer;
+  }
+
   // `moments` tensors of every parameter, parameter by parameter as PyTorch's optimizers make them;
   // each as long as the partition where that is one flat tensor.
   void open_states(const std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total,
@@ -196,8 +219,8 @@ class OptimizerMemory {
   // of the blocks norms and biases, which are too small to be seen.
   void open_roots(const std::vector<std::vector<LayerHoldings>>& layers, const LayerState& total,
                   std::vector<Holding>& to) {
-    if (!row_.orthogonalizes || flat_ || run_)
-      return open_states(layers, total, 1, temporaries, to);
+    if (flat_) return open_moments(stepped_at_once(total), 1, temporaries, to);
+    if (!row_.orthogonalizes || run_) return open_states(layers, total, 1, temporaries, to);
     for (const auto& chunk : layers)
       for (const LayerHoldings& h : chunk)
         if (at_an_end(h.role)) open_layer(h, 1, temporaries, to);
@@ -218,7 +241,7 @@ class OptimizerMemory {
   // the partition where that is one flat tensor.
   void open_root_and_quotient(const LayerState& total, std::int64_t largest_gradient,
                               std::vector<Holding>& to) {
-    if (flat_) return open_moments(total.optimizer, 2, temporaries, to);
+    if (flat_) return open_moments(stepped_at_once(total), 2, temporaries, to);
     open_moments(8 * std::min(largest_gradient, total.stepped_elements), 2, temporaries, to);
   }
 
