@@ -7,9 +7,10 @@ A stack of blocks so narrow that their arithmetic is nothing goes through forwar
 is, with every block a unit of FSDP2 (fully_shard), and with every block a unit of FSDP1
 (FullyShardedDataParallel). One line of JSON in microseconds tells what a unit takes more than
 nothing at all, in a forward and in a backward pass, for blocks of nine parameters (those of a
-decoder layer) and of two: what FSDP2 does for every parameter is the difference. Runs on the CPU
-with PyTorch's process group that sends nothing; the least of all repetitions counts. On a GPU both
-also switch streams and record events, so the figures are lower bounds there.
+decoder layer), of two (what FSDP2 does for every parameter is the difference) and of one (a factor
+of an adapter that is a unit of its own). Runs on the CPU with PyTorch's process group that sends
+nothing; the least of all repetitions counts. On a GPU both also switch streams and record events,
+so the figures are lower bounds there.
 
 Needs torch; nothing in shardwise's tests runs it.
 """
@@ -99,7 +100,7 @@ def main():
                                           args.ranks))
         return
     answer = {"layers": args.layers, "ranks": args.ranks}
-    for parameters in (9, 2):
+    for parameters in (9, 2, 1):
         times = {}
         for engine in ("plain", "fsdp2", "fsdp1"):
             out = subprocess.run(

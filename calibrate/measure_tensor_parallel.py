@@ -3,12 +3,13 @@
 
     python measure_tensor_parallel.py [--layers 8] [--steps 40] [--ranks 8]
 
-Llama blocks so narrow that their arithmetic is nothing go through forward and backward as they are
-and with parallelize_module's plan for such a block: sequence-parallel norms, inputs of attention and
-MLP gathered, columns and rows of the linears cut. One line of JSON tells, in operators of the plain
-block on the same core, what a layer takes more, forward and backward. Runs on the CPU with PyTorch's
-process group that sends nothing, so that the collectives' own calls are in it and waiting for them
-is not; the least of all repetitions counts.
+Llama blocks so narrow that their arithmetic is nothing go through forward and backward as they are;
+with parallelize_module's plan for such a block: sequence-parallel norms, inputs of attention and MLP
+gathered, columns and rows of the linears cut; and with these alone, the stream whole on every rank
+("without_sequence"). One line of JSON tells, in operators of the plain block on the same core, what
+a layer takes more, forward and backward. Runs on the CPU with PyTorch's process group that sends
+nothing, so that the collectives' own calls are in it and waiting for them is not; the least of all
+repetitions counts.
 
 Needs torch; nothing in shardwise's tests runs it.
 """
@@ -63,7 +64,7 @@ def block(torch, heads):
     return Block()
 
 
-def parallelize(torch, blocks, ranks):
+def parallelize(torch, blocks, ranks, sequence):
     from torch.distributed._tensor import Replicate, Shard
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput,
@@ -84,6 +85,9 @@ def parallelize(torch, blocks, ranks):
             "feed_forward.w1": ColwiseParallel(), "feed_forward.w3": ColwiseParallel(),
             "feed_forward.w2": RowwiseParallel(output_layouts=Shard(1)),
         }
+        if not sequence:
+            plan = {name: ColwiseParallel() if name[-2:] in ("wq", "wk", "wv", "w1", "w3")
+                    else RowwiseParallel() for name in plan if "." in name}
         parallelize_module(b, mesh, plan)
 
 
@@ -110,7 +114,8 @@ def operators_of(torch, model, run):
     return forward.n, backward.n
 
 
-def measure(parallel, layers, steps, ranks):
+def measure(kind, layers, steps, ranks):
+    parallel = kind != "plain"
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29513", RANK="0", LOCAL_RANK="0",
                       WORLD_SIZE=str(ranks))
     import torch
@@ -122,8 +127,8 @@ def measure(parallel, layers, steps, ranks):
     if parallel:
         from torch.testing._internal.distributed.fake_pg import FakeStore
         torch.distributed.init_process_group("fake", rank=0, world_size=ranks, store=FakeStore())
-        parallelize(torch, blocks, ranks)
-    x = torch.randn(1, TOKENS // (ranks if parallel else 1), WIDTH, requires_grad=True)
+        parallelize(torch, blocks, ranks, kind == "parallel")
+    x = torch.randn(1, TOKENS // (ranks if kind == "parallel" else 1), WIDTH, requires_grad=True)
     angles = torch.polar(torch.ones(TOKENS, 1, WIDTH // HEADS // 2),
                          torch.randn(TOKENS, 1, WIDTH // HEADS // 2))
 
@@ -155,24 +160,25 @@ def main():
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--ranks", type=int, default=8)
-    parser.add_argument("--only", choices=["plain", "parallel"])
+    parser.add_argument("--only", choices=["plain", "parallel", "linears"])
     a = parser.parse_args()
     if a.only:
-        return measure(a.only == "parallel", a.layers, a.steps, a.ranks)
+        return measure(a.only, a.layers, a.steps, a.ranks)
 
     def of(kind):
         return json.loads(subprocess.run(
             [sys.executable, __file__, "--only", kind, "--layers", str(a.layers), "--steps",
              str(a.steps), "--ranks", str(a.ranks)], check=True, stdout=subprocess.PIPE).stdout)
 
-    plain, parallel = of("plain"), of("parallel")
+    plain, parallel, linears = of("plain"), of("parallel"), of("linears")
     operator = (plain[0] + plain[1]) / (plain[2] + plain[3])
     print(json.dumps({
         "torch": plain[4], "operators": plain[2:4],
         "plain_us": [round(1e6 * t, 1) for t in plain[:2]],
         "parallel_us": [round(1e6 * t, 1) for t in parallel[:2]],
         "operator_us": round(1e6 * operator, 2),
-        "more_in_operators": [round((parallel[i] - plain[i]) / operator, 1) for i in range(2)]}))
+        "more_in_operators": [round((parallel[i] - plain[i]) / operator, 1) for i in range(2)],
+        "without_sequence": [round((linears[i] - plain[i]) / operator, 1) for i in range(2)]}))
 
 
 if __name__ == "__main__":
