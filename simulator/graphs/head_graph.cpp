@@ -98,6 +98,29 @@ TensorIndex nll_in_fp32(GraphBuilder& b, const Logits& l, TensorIndex log_softma
   return wide;
 }
 
+// transformers before 4.50 leaves out the last logits of each sequence by a slice, which is copied
+// where sequences are several: of one it is contiguous. Its gradient goes back into zeros for all
+// logits (PyTorch slice_backward: a fill and a copy; counted in torch 2.15). FrameworkLoss's
+// fp32_temporaries of 1 is that copy where the loss is dense and not written out by operators.
+bool shifts_logits(const Framework& f) {
+  return f.loss.fp32_temporaries == 1 && !f.attention.plain_softmax;
+}
+
+bool copies_shifted(const GraphBuilder& b) {
+  return shifts_logits(b.workload().framework) &&
+         b.plan().microbatch * b.workload().sequences_per_sample > 1;
+}
+
+void add_shift(const GraphBuilder& b, const Logits& l, double width, Operator& log_softmax) {
+  if (!shifts_logits(b.workload().framework)) return;
+  const double n = as_double(l.rows * l.width);
+  const auto streaming = [&](double values, int launches) {
+    return MemoryWork{ceil_bytes(values * width * n), launches, MemoryAccess::streaming};
+  };
+  if (copies_shifted(b)) log_softmax.forward.insert(log_softmax.forward.begin(), streaming(2, 1));
+  log_softmax.backward.emplace_back(streaming(3, 2));
+}
+
 // transformers: logits go to fp32, log-softmax is saved, its gradient and the one before it are
 // fp32 (src/transformers/loss/loss_utils.py:58-70; cross_entropy keeps the log-probabilities).
 void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
@@ -129,7 +152,8 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   // The forward function still has its 16-bit logits, unless the cast has kept them.
   const std::int64_t named =
       upcasts && f.loss.upcasts_itself && !f.loss.output_holds_logits ? 2 : 0;
-  op.forward_temporary = Bytes((e * f.loss.fp32_temporaries + named) * l.rows * l.width);
+  const int temporaries = shifts_logits(f) && !copies_shifted(b) ? 0 : f.loss.fp32_temporaries;
+  op.forward_temporary = Bytes((e * temporaries + named) * l.rows * l.width);
   op.temporary_category = MemoryCategory::logits;
   op.inputs = {wide};
   op.outputs = {log_softmax};
@@ -141,6 +165,7 @@ void dense_loss(GraphBuilder& b, const Logits& l, bool extra_copy) {
   const OutputLife life = f.loss.output_life;
   op.ends_output = life == OutputLife::next_output;
   Operator pick = loss_operator("nll_loss", l, 0, narrow ? 4 : width, 1);
+  add_shift(b, l, width, op);
   if (table_ranks(b.workload(), b.plan()) > 1 && f.parallel.dtensor)
     cut_log_softmax(l, e, op, pick);
   b.add(std::move(op));

@@ -221,6 +221,29 @@ TEST_CASE("Optimizers read and write what their kernels do", "[written_out]") {
   CHECK(pass("sgd-momentum").bytes_each == (2 + 3 + 3) * 2);
 }
 
+// 128 tokens by 1,000 logits in fp32. Of one sequence the slice without its last row is contiguous:
+// backward fills 4 bytes and copies 8. Of two it is copied first, 8 bytes, into one of its own.
+TEST_CASE("a copy of the logits is shifted where sequences are several", "[written_out]") {
+  Workload w = pretraining(llama(4, 512, 8, 4, 1408, 1000), 128);
+  w.framework.layers.kernels = KernelStyle::eager;
+  w.framework.loss.kind = LossKind::dense;
+  const auto log_softmax = [&](int temporaries, int microbatch) {
+    w.framework.loss.fp32_temporaries = temporaries;
+    ParallelPlan plan = plan_of(1);
+    plan.microbatch = microbatch;
+    const LayerGraph head = head_graph(w, plan, false);
+    return *std::find_if(head.operators.begin(), head.operators.end(),
+                         [](const Operator& op) { return op.name == "log_softmax"; });
+  };
+  const Operator one = log_softmax(1, 1), two = log_softmax(1, 2);
+  CHECK(std::get<MemoryWork>(one.backward.back()).moved == Bytes(12 * 128 * 1000));
+  CHECK(one.forward.size() == log_softmax(0, 1).forward.size());
+  CHECK(one.forward_temporary == log_softmax(0, 1).forward_temporary);
+  CHECK(std::get<MemoryWork>(two.backward.back()).moved == Bytes(12 * 256 * 1000));
+  CHECK(std::get<MemoryWork>(two.forward.front()).moved == Bytes(8 * 256 * 1000));
+  CHECK(two.forward_temporary - log_softmax(0, 2).forward_temporary == Bytes(4 * 256 * 1000));
+}
+
 // In fp32: 2 norms of 4 bytes, square, eps, 2 means and 3 scalings of 8, 4 + 12 for the update, 12
 // to add it: 8 + 24 + 4 + 12 + 24 + 12 = 84; of 16 bits three copies of 6 more. Fused AdamW changes
 // nothing about it. Another class than transformers': one pass over gradient and weight.
