@@ -1,17 +1,62 @@
 // The files of frameworks/: all of them, or those of named rows.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "catalog/framework_row.hpp"
+#include "catalog/json_inheritance.hpp"
 #include "catalog/load.hpp"
 #include "catalog/load_asked.hpp"
 #include "catalog/load_folder.hpp"
 
 namespace shardwise {
 namespace {
+
+// What a row says of itself: by which names it is meant and where it was read. The rest it may have
+// from another, with the sources of its fields.
+constexpr std::array<std::string_view, 15> never_inherited{
+    "id",     "name",      "family",  "match",     "match_note", "match_trainer",
+    "like",   "is_engine", "refines", "with_zero", "in_fp32",    "with_zero_alone",
+    "source", "date",      "version"};
+
+// Takes what the row leaves out from the one that it is "like", whose own row is whole.
+Result<JsonDocument> parse_framework(const std::filesystem::path& path, std::string name) {
+  auto row = parse_json_file(path, std::move(name));
+  if (!row || row->at(0).kind != JsonKind::object) return row;
+  const JsonIndex like = row->member(0, "like");
+  if (like == no_json) return row;
+  const auto wrong = [&](const std::string& expected) {
+    return Problem{ProblemKind::file, row->place(like),
+                   "expected " + expected + ", found " + row->shown(like)};
+  };
+  const auto id = row->as_text(like);
+  const std::filesystem::path file = path.parent_path() / (std::string(id.value_or("")) + ".json");
+  std::error_code unreadable;
+  if (!id || !std::filesystem::is_regular_file(file, unreadable))
+    return wrong("the id of another framework");
+  const auto base = parse_json_file(file, "frameworks/" + file.filename().string());
+  if (!base) return base;
+  if (base->at(0).kind != JsonKind::object || base->member(0, "like") != no_json)
+    return wrong("a framework whose row is like no other");
+  const JsonIndex own = row->member(0, "field_sources"), theirs = base->member(0, "field_sources");
+  const auto is_object = [](const JsonDocument& d, JsonIndex i) {
+    return i != no_json && d.at(i).kind == JsonKind::object;
+  };
+  if (!is_object(*row, own)) return wrong("field_sources of what the row states itself beside it");
+  if (is_object(*base, theirs)) {
+    std::vector<std::string> stated;  // these have their own sources; a copy, as texts may move
+    for (const JsonIndex member : row->children(0)) stated.emplace_back(row->key(member));
+    const std::vector<std::string_view> otherwise(stated.begin(), stated.end());
+    inherit_members(*row, own, *base, theirs, otherwise);
+  }
+  inherit_members(*row, 0, *base, 0, never_inherited);
+  return row;
+}
 
 // What one row says of another: names that exist, and no word that two rows claim.
 void check_across(const std::vector<Framework>& rows, Problems& problems) {
@@ -39,7 +84,7 @@ void check_across(const std::vector<Framework>& rows, Problems& problems) {
 }  // namespace
 
 Result<std::vector<Framework>> load_frameworks(const std::filesystem::path& root) {
-  auto rows = load_folder<Framework>(root, "frameworks", read_framework);
+  auto rows = load_folder<Framework>(root, "frameworks", read_framework, parse_framework);
   if (!rows) return rows;
   Problems problems;
   check_across(*rows, problems);
@@ -57,7 +102,7 @@ Result<std::vector<Framework>> load_named_frameworks(const std::filesystem::path
     std::error_code unreadable;  // told of where the file is opened
     if (std::filesystem::exists(file, unreadable) || unreadable) files.push_back(std::move(file));
   }
-  auto rows = load_files<Framework>(files, "frameworks", read_framework);
+  auto rows = load_files<Framework>(files, "frameworks", read_framework, {}, parse_framework);
   if (!rows) return rows;
   std::vector<std::string> with_engines = ids;
   for (const Framework& f : *rows)

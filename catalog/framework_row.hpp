@@ -1,4 +1,5 @@
-// One row of catalog/frameworks/ from its JSON.
+// One row of catalog/frameworks/ from its JSON, which is whole: what a row takes over from the one
+// that it is "like" stands in it by then (framework_files.cpp).
 #pragma once
 
 #include "catalog/framework.hpp"

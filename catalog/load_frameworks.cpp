@@ -136,6 +136,7 @@ Framework read_framework(JsonReader& r) {
   f.fitted = fitted_fields(r);
   f.provenance = r.provenance();
   r.ignore("notes");
+  r.ignore("like");  // what it has from another row is there already
   return f;
 }
 
