@@ -97,9 +97,10 @@ void note_unknown_ram(ShopAnswer& answer) {
 
 // Fills in what the run comes to; an offer that cannot run keeps its verdict.
 void judge(ShopOffer& offer, const ResolvedRequest& r, std::int64_t sequences,
-           const Operations& operations) {
+           const Operations& operations, LentPlays& lent) {
   const Cluster& cluster = r.clusters.front();
-  auto chosen = choose_plan(r, r.methods.front(), cluster);
+  auto chosen =
+      choose_plan(r, r.methods.front(), cluster, Room::weighed, nullptr, Looked::decisive, &lent);
   if (!chosen) return;
   offer.verdict = chosen->verdict;
   offer.step = chosen->forecast.step_time;
@@ -231,8 +232,10 @@ Result<std::vector<ShopOffer>> judged_offers(const Request& request, const Facts
   answer.request.asked.host_ram = request.host_ram;
   answer.method = requests.front().methods.front();
   answer.sequences = sequences_of(requests.front());
-  on_all_cores(offers.size(),
-               [&](std::size_t i) { judge(offers[i], requests[i], answer.sequences, operations); });
+  LentPlays lent;
+  on_all_cores(offers.size(), [&](std::size_t i) {
+    judge(offers[i], requests[i], answer.sequences, operations, lent);
+  });
   find_starts(offers, requests);
   return offers;
 }

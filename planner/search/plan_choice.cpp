@@ -285,11 +285,11 @@ bool searched(const ResolvedRequest& r) {
 
 Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
                                const Cluster& cluster, Room room, const LaunchTarget* only,
-                               Looked looked) {
+                               Looked looked, LentPlays* lent) {
   if (Problems problems = precision_problems(request, cluster); !problems.empty()) return problems;
   ChoiceCosts costs(request, method, cluster);
   if (looked == Looked::all && searched(request)) looked = Looked::decisive;
-  PlanTrial s{request, cluster, method, costs, looked, only};
+  PlanTrial s{request, cluster, method, costs, looked, only, Kept::all, lent};
   s.notes = choose_workload(request, method, cluster, 0).notes;
   if (!request.asked.plans.empty()) {
     Problems problems = try_asked_plans(s);

@@ -19,6 +19,7 @@
 #include "planner/forecast/forecast.hpp"
 #include "planner/launch/launch_target.hpp"
 #include "planner/request/resolved_request.hpp"
+#include "planner/search/lent_plays.hpp"
 
 namespace shardwise {
 
@@ -41,10 +42,11 @@ enum class Looked { decisive, all, fitting };
 
 // Problems where no plan is legal at all: a batch that divides over nothing, an asked plan that
 // does not multiply out; and where all that fit have steps too long to be forecast. With `only`,
-// plans that this target cannot be told are not looked at.
+// plans that this target cannot be told are not looked at. `lent`: of choices that answer the same
+// question for other cards; the answer is the same without.
 Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
                                const Cluster& cluster, Room room = Room::weighed,
-                               const LaunchTarget* only = nullptr,
-                               Looked looked = Looked::decisive);
+                               const LaunchTarget* only = nullptr, Looked looked = Looked::decisive,
+                               LentPlays* lent = nullptr);
 
 }  // namespace shardwise

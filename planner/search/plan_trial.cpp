@@ -22,16 +22,31 @@ bool PlanTrial::keeps(const ParallelPlan& plan) {
   return refusal.has_value() == (kept == Kept::untellable);
 }
 
+namespace {
+
+// Nobody where the card decides which operators run again.
+LentPlays* lent_for(const PlanTrial& s, const ParallelPlan& plan) {
+  if (s.lent == nullptr) return nullptr;
+  const auto policy = recompute_policy(plan.recompute);
+  return policy && !policy->row->searched ? s.lent : nullptr;
+}
+
+}  // namespace
+
 std::optional<Tried> try_plan(PlanTrial& s, const ParallelPlan& plan, ForecastOptions wanted) {
   Tried t{s.question(plan), {}};
   wanted.time = wanted.least_card = false;
   wanted.known = &s.costs.collectives();
+  LentPlays* lent = wanted.plays == nullptr ? lent_for(s, plan) : nullptr;
+  if (lent != nullptr) wanted.plays = lent->of(t.question);
   auto memory = forecast(t.question, s.request.facts->profile, wanted);
   if (!memory) {
     if (s.refused.empty()) s.refused = memory.error();
     return std::nullopt;
   }
   t.memory = *std::move(memory);
+  if (lent != nullptr && wanted.plays == nullptr && t.memory.plays != nullptr)
+    lent->add(t.question, t.memory.plays);
   t.verdict = judged(t.memory, s.request.host_ram_stated);
   return t;
 }

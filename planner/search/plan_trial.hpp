@@ -12,6 +12,7 @@
 #include "planner/on_all_cores.hpp"
 #include "planner/request/resolved_request.hpp"
 #include "planner/search/choice_costs.hpp"
+#include "planner/search/lent_plays.hpp"
 #include "planner/search/plan_choice.hpp"
 
 namespace shardwise {
@@ -49,6 +50,7 @@ struct PlanTrial {
   Looked looked = Looked::decisive;
   const LaunchTarget* target = nullptr;  // of the framework asked for; nullptr: all plans are kept
   Kept kept = Kept::all;
+  LentPlays* lent = nullptr;  // of choices for other cards
   std::vector<std::string> notes = {};
   std::vector<Tried> fitting = {};  // to be timed
   std::vector<Missed> missed = {};
@@ -58,7 +60,7 @@ struct PlanTrial {
   std::string untold = {};  // why the target cannot say the first plan that was left out for it
 
   // To look at part of it, beside others.
-  PlanTrial part() const { return {request, cluster, method, costs, looked, target, kept}; }
+  PlanTrial part() const { return {request, cluster, method, costs, looked, target, kept, lent}; }
   // Takes over what a part has found.
   void join(PlanTrial&& one);
 
