@@ -105,8 +105,7 @@ class Partitioner {
   ScriptOptions options(const LayerDefinition& d) const {
     ScriptOptions o;
     const bool compiled = w_.framework.layers.kernels == KernelStyle::compiled;
-    const RecomputePolicy nothing{&recompute_rows().front(), 1, 1 << 30};
-    o.runs_again = operators_run_again(d.graph, d.checkpointed ? policy_ : nothing,
+    o.runs_again = operators_run_again(d.graph, d.checkpointed ? policy_ : no_recompute(),
                                        compiled && d.role == LayerRole::block);
     for (std::size_t i = 0; i < d.chosen.size(); ++i)
       o.runs_again[i] = o.runs_again[i] || d.chosen[i];

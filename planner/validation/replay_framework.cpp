@@ -223,6 +223,39 @@ DType unsharded_compute(const ReplayContext& c, const Framework& row, const Para
   return *format;
 }
 
+namespace {
+
+// FSDP where the plan says so, and how many units it makes of a block.
+void take_sharding(const ReplayContext& c, Framework& f) {
+  if (c.run.plan.fsdp_version) {  // limits of DeepSpeed's
+    f.sharding.parameters.live_parameters.reset();
+    f.sharding.fetch_reuse_elements = 0;
+    f.sharding.frozen_units_keep_inputs =
+        *c.run.plan.fsdp_version == 1 &&
+        (f.sharding.frozen_units_keep_inputs || f.sharding.fsdp1_keeps_inputs);
+  }
+  if (const auto units = c.run.plan.fsdp_units_per_block)
+    f.sharding.parameters.units_per_block = *units;
+  if (c.run.plan.fsdp_version == 2) f.sharding.parameters.steps_whole_units = false;
+}
+
+// When gradients are reduced, and so many at once.
+void take_reductions(const ReplayContext& c, Framework& f) {
+  if (const auto overlaps = stated(c, &PhraseReading::overlaps_reduction))
+    f.gradients.overlap_reduce = f.gradients.overlap_reduce_at_stage_3 = *overlaps;
+  if (const auto overlaps = stated(c, &PhraseReading::overlaps_below_stage_3)) {
+    f.gradients.overlap_reduce = *overlaps;
+    f.gradients.overlap_reduce_at_stage_2.reset();
+  }
+  if (const auto elements = stated(c, &PhraseReading::bucket_elements)) {
+    f.gradients.bucket =
+        Bytes(static_cast<std::int64_t>(*elements * bytes_per_element(f.gradients.reduce_dtype)));
+    f.gradients.bucket_stage_2.reset();
+  }
+}
+
+}  // namespace
+
 Framework replay_framework(const ReplayContext& c, const Framework& row, Method method,
                            DType compute, int zero_stage) {
   const RunTraining& t = c.run.training;
@@ -235,16 +268,7 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   take_stated(c, &PhraseReading::whole_tables, f.parallel.whole_tables);
   if (stated(c, &PhraseReading::steps_in_backward).value_or(false))
     f.gradients.life = GradientLife::in_backward;
-  if (c.run.plan.fsdp_version) {  // limits of DeepSpeed's
-    f.sharding.parameters.live_parameters.reset();
-    f.sharding.fetch_reuse_elements = 0;
-    f.sharding.frozen_units_keep_inputs =
-        *c.run.plan.fsdp_version == 1 &&
-        (f.sharding.frozen_units_keep_inputs || f.sharding.fsdp1_keeps_inputs);
-  }
-  if (const auto units = c.run.plan.fsdp_units_per_block)
-    f.sharding.parameters.units_per_block = *units;
-  if (c.run.plan.fsdp_version == 2) f.sharding.parameters.steps_whole_units = false;
+  take_sharding(c, f);
   const PrecisionReading* reading =
       t.precision ? precision_meant(c.reading, *t.precision) : nullptr;
   const bool said = reading != nullptr && reading->weights && !names_masters(*reading->weights, f);
@@ -284,17 +308,7 @@ Framework replay_framework(const ReplayContext& c, const Framework& row, Method 
   take_stated(c, &PhraseReading::clips, f.update.clips_gradients);
   take_stated(c, &PhraseReading::checks_gradients, f.update.checks_gradients);
   take_stated(c, &PhraseReading::checks_partition, f.update.checks_partition);
-  if (const auto overlaps = stated(c, &PhraseReading::overlaps_reduction))
-    f.gradients.overlap_reduce = f.gradients.overlap_reduce_at_stage_3 = *overlaps;
-  if (const auto overlaps = stated(c, &PhraseReading::overlaps_below_stage_3)) {
-    f.gradients.overlap_reduce = *overlaps;
-    f.gradients.overlap_reduce_at_stage_2.reset();
-  }
-  if (const auto elements = stated(c, &PhraseReading::bucket_elements)) {
-    f.gradients.bucket =
-        Bytes(static_cast<std::int64_t>(*elements * bytes_per_element(f.gradients.reduce_dtype)));
-    f.gradients.bucket_stage_2.reset();
-  }
+  take_reductions(c, f);
   apply_plugins(c, f);
   // The record states a slice of the loss that it ran.
   if (t.loss_slice_tokens)

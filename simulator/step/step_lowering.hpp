@@ -11,7 +11,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <span>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "simulator/costs/step_costs.hpp"
 #include "simulator/parallel_plan.hpp"
 #include "simulator/pipeline_schedule.hpp"
+#include "simulator/step/stage_emission.hpp"
 #include "simulator/step/step_marks.hpp"
 #include "simulator/step/step_traffic.hpp"
 #include "simulator/step/task_graph.hpp"
@@ -31,21 +31,7 @@ class StepLowering {
  public:
   using Mark = typename Builder::Mark;
   using Waits = WaitList<Mark>;
-
-  // One stage's lanes as they are filled.
-  struct Cursor {
-    int stage = 0;
-    TaskTag tag;
-    Mark compute;                    // the last compute task, or the collective that followed it
-    bool behind_collective = false;  // `compute` is a collective on another lane
-    std::vector<Mark> layers;        // compute ends of this pass, for gather windows
-    Mark reduced, gathered;          // the last of each
-    Mark loaded;
-    Mark host;
-    PassTime span;  // work not yet emitted
-    Mark pending_gather, pending_again;
-    WorkKind kind = WorkKind::forward;
-  };
+  using Cursor = StageCursor<Mark>;
 
   // All arguments outlive this. `plan` runs the microbatches that the costs say (rounds_of).
   StepLowering(const ParallelPlan& plan, const PipelineSchedule& schedule, const StepCosts& costs,
@@ -56,7 +42,7 @@ class StepLowering {
         shape_{plan.pipeline, plan.chunks, plan.microbatches},
         model_chunks_(schedule.model_chunks(shape_)),
         builder_(builder),
-        host_bound_(costs.is_host_bound()) {}
+        lanes_(costs.is_host_bound(), builder) {}
 
   int model_chunks() const { return model_chunks_; }
 
@@ -126,13 +112,13 @@ class StepLowering {
     at.tag = {at.stage, 0, 0, 0};
     Mark reduced = at.reduced;
     if (costs.reduce_at_end)
-      reduced = add(at, LaneKind::data_comm, Members::data_group, WorkKind::reduce_gradients,
-                    *costs.reduce_at_end, {&at.compute, &reduced}, TrafficKind::reduce);
+      reduced = lanes_.add(at, LaneKind::data_comm, Members::data_group, WorkKind::reduce_gradients,
+                           *costs.reduce_at_end, {&at.compute, &reduced}, TrafficKind::reduce);
     if (costs.copy_out_at_end)
-      reduced = add(at, LaneKind::copy_to_host, Members::alone, WorkKind::offload_copy,
-                    *costs.copy_out_at_end, {&at.compute, &reduced}, TrafficKind::copy_out);
-    return add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0),
-               {&at.compute, &reduced});
+      reduced = lanes_.add(at, LaneKind::copy_to_host, Members::alone, WorkKind::offload_copy,
+                           *costs.copy_out_at_end, {&at.compute, &reduced}, TrafficKind::copy_out);
+    return lanes_.add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0),
+                      {&at.compute, &reduced});
   }
 
   // `own`, `other`: the marks of finish_reductions() on this stage and the other one. Megatron-LM
@@ -140,9 +126,10 @@ class StepLowering {
   // deepspeed/runtime/pipe/module.py, allreduce_tied_weight_gradients, which comes before its other
   // reductions; nanotron trainer.py, sync_tied_weights_gradients.
   Mark reduce_tied(Cursor& at, const Mark& own, const Mark& other) {
-    const Mark sum = add(at, LaneKind::data_comm, Members::alone, WorkKind::reduce_gradients,
-                         costs_.tied_at(at.stage)->time, {&own, &other});
-    return add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0), {&sum});
+    const Mark sum = lanes_.add(at, LaneKind::data_comm, Members::alone, WorkKind::reduce_gradients,
+                                costs_.tied_at(at.stage)->time, {&own, &other});
+    return lanes_.add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0),
+                      {&sum});
   }
 
   void step_optimizer(Cursor& at, std::span<const Mark* const> after) {
@@ -152,26 +139,26 @@ class StepLowering {
     // The CPU steps gradients that are there: behind what compute waits for, which is the last of
     // them, where the stage waits for no other.
     if (costs.host_optimizer && after.empty())
-      issued =
-          add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0), {&issued});
+      issued = lanes_.add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, Seconds(0),
+                          {&issued});
     const auto swap = [&] {
       if (!costs.nvme_each_way) return;
-      issued = add(at, LaneKind::host_optimizer, Members::alone, WorkKind::offload_copy,
-                   *costs.nvme_each_way, {&issued});
+      issued = lanes_.add(at, LaneKind::host_optimizer, Members::alone, WorkKind::offload_copy,
+                          *costs.nvme_each_way, {&issued});
     };
     swap();
     if (costs.host_optimizer)
-      issued = add(at, LaneKind::host_optimizer, Members::alone, WorkKind::host_optimizer,
-                   *costs.host_optimizer, {&issued}, TrafficKind::host_optimizer);
+      issued = lanes_.add(at, LaneKind::host_optimizer, Members::alone, WorkKind::host_optimizer,
+                          *costs.host_optimizer, {&issued}, TrafficKind::host_optimizer);
     swap();
-    Mark done =
-        add(at, LaneKind::compute, Members::alone, WorkKind::optimizer, costs.optimizer, {&issued});
+    Mark done = lanes_.add(at, LaneKind::compute, Members::alone, WorkKind::optimizer,
+                           costs.optimizer, {&issued});
     if (costs.copy_in_at_end)
-      done = add(at, LaneKind::copy_to_device, Members::alone, WorkKind::offload_copy,
-                 *costs.copy_in_at_end, {&done}, TrafficKind::copy_in);
+      done = lanes_.add(at, LaneKind::copy_to_device, Members::alone, WorkKind::offload_copy,
+                        *costs.copy_in_at_end, {&done}, TrafficKind::copy_in);
     if (costs.gather_at_end)
-      add(at, LaneKind::data_comm, Members::data_group, WorkKind::gather_parameters,
-          *costs.gather_at_end, {&done}, TrafficKind::gather);
+      lanes_.add(at, LaneKind::data_comm, Members::data_group, WorkKind::gather_parameters,
+                 *costs.gather_at_end, {&done}, TrafficKind::gather);
   }
 
  private:
@@ -180,11 +167,6 @@ class StepLowering {
   }
   const std::vector<LayerSchedule>& layers(int stage, int chunk) const {
     return stage_costs(stage).chunks[static_cast<std::size_t>(chunk)];
-  }
-
-  Mark add(Cursor& at, LaneKind lane, Members members, WorkKind work, Seconds duration,
-           const Waits& after, std::optional<TrafficKind> traffic = std::nullopt) {
-    return builder_.add(at.stage, lane, members, work, duration, at.tag, after.marks(), traffic);
   }
 
   // The wait for another stage: a transfer on this stage's own lane, or, where the framework does
@@ -209,77 +191,6 @@ class StepLowering {
     at.behind_collective = false;
   }
 
-  void emit(Cursor& at, Waits waits) {
-    const Mark collective = at.compute;
-    if (at.behind_collective) waits.add(collective);
-    at.behind_collective = false;
-    if (!host_bound_ || at.span.host <= Seconds(0)) {
-      emit_device(at, at.span.whole(), waits);
-    } else {
-      for (const IssuedWork& part : at.span.waited) {
-        emit_issued(at, part, waits);
-        at.host =
-            add(at, LaneKind::host, Members::alone, WorkKind::host, Seconds(0), {&at.compute});
-        waits = {};
-      }
-      emit_issued(at, at.span.after_waits(), waits);
-    }
-    emit_copies(at);
-    at.span = {};
-  }
-
-  // The kernels start when the host is as far ahead as their order asks for, and end no earlier
-  // than it does.
-  void emit_issued(Cursor& at, const IssuedWork& work, Waits waits) {
-    const Seconds lead = std::min(work.lead, work.host);
-    if (lead > Seconds(0))
-      at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, lead, {});
-    const Mark begun = at.host;
-    at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, work.host - lead, {});
-    waits.add(begun);
-    emit_device(at, work, waits);
-    at.compute =
-        add(at, LaneKind::compute, Members::alone, at.kind, Seconds(0), {&at.host, &at.compute});
-    at.behind_collective = false;
-  }
-
-  void emit_device(Cursor& at, const IssuedWork& work, const Waits& waits) {
-    at.compute = add(at, LaneKind::compute, Members::alone, at.kind, work.compute, waits);
-    struct Axis {
-      LaneKind lane;
-      WorkKind work;
-      Members members;
-      TrafficKind traffic;
-    };
-    static constexpr std::array<Axis, 3> axes{{
-        {LaneKind::tensor_comm, WorkKind::tensor_comm, Members::tensor_group, TrafficKind::tensor},
-        {LaneKind::context_comm, WorkKind::context_comm, Members::data_group, TrafficKind::context},
-        {LaneKind::expert_comm, WorkKind::expert_comm, Members::expert_group, TrafficKind::expert},
-    }};
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      if (work.exposed[i] <= Seconds(0)) continue;
-      at.compute = add(at, axes[i].lane, axes[i].members, axes[i].work, work.exposed[i],
-                       {&at.compute}, axes[i].traffic);
-      at.behind_collective = true;
-    }
-  }
-
-  // What the way to the host does not hide, behind the pass.
-  void emit_copies(Cursor& at) {
-    if (at.span.copies <= Seconds(0)) return;
-    const bool forward = at.kind == WorkKind::forward;
-    const Mark copied = add(at, forward ? LaneKind::copy_to_host : LaneKind::copy_to_device,
-                            Members::alone, WorkKind::offload_copy, at.span.copies, {&at.compute},
-                            forward ? TrafficKind::copy_out : TrafficKind::copy_in);
-    at.compute = add(at, LaneKind::compute, Members::alone, at.kind, Seconds(0), {&copied});
-  }
-
-  void flush(Cursor& at, Mark& pending) {
-    if (at.span.device() <= Seconds(0) && at.span.host <= Seconds(0)) return;
-    emit(at, {&pending});
-    pending.clear();
-  }
-
   std::size_t window() const {
     return static_cast<std::size_t>(std::max(1.0, costs_.gather_window));
   }
@@ -292,12 +203,12 @@ class StepLowering {
         behind > 0 && at.layers.size() >= behind ? &at.layers[at.layers.size() - behind] : &input;
     Mark copied;
     if (copy) {
-      copied = add(at, LaneKind::copy_to_device, Members::alone, WorkKind::offload_copy, *copy,
-                   {after}, TrafficKind::copy_in);
+      copied = lanes_.add(at, LaneKind::copy_to_device, Members::alone, WorkKind::offload_copy,
+                          *copy, {after}, TrafficKind::copy_in);
       after = &copied;
     }
-    at.gathered = add(at, LaneKind::data_comm, Members::data_group, WorkKind::gather_parameters,
-                      time, {after}, TrafficKind::gather);
+    at.gathered = lanes_.add(at, LaneKind::data_comm, Members::data_group,
+                             WorkKind::gather_parameters, time, {after}, TrafficKind::gather);
     return at.gathered;
   }
 
@@ -306,9 +217,9 @@ class StepLowering {
   // between stages that is not overlapped (Megatron-LM megatron/core/model_parallel_config.py,
   // batch_p2p_sync). It then issues the next pass to an empty queue.
   void wait_on_host(Cursor& at, const Mark& arrival) {
-    if (!host_bound_) return;
-    at.host = add(at, LaneKind::host, Members::alone, WorkKind::host, Seconds(0),
-                  {&at.compute, &arrival});
+    if (!lanes_.host_bound()) return;
+    at.host = lanes_.add(at, LaneKind::host, Members::alone, WorkKind::host, Seconds(0),
+                         {&at.compute, &arrival});
   }
   bool waits_for_neighbours() const { return plan_.pipeline > 1 && !costs_.overlaps_pipeline_comm; }
 
@@ -327,19 +238,19 @@ class StepLowering {
       std::optional<Seconds> wanted = l.gather_forward;
       if (!wanted && l.gather_first && asks_first(slot)) wanted = l.gather_first;
       if (wanted || l.copy_in) {
-        flush(at, pending);
+        lanes_.flush(at, pending);
         const Mark here = gather(at, wanted.value_or(Seconds(0)), l.copy_in, started, window());
         at.span = l.time.forward;
-        emit(at, {&pending, &here});
+        lanes_.emit(at, {&pending, &here});
         pending.clear();
         at.layers.push_back(at.compute);
       } else {
         at.span += l.time.forward;
-        if (host_bound_) flush(at, pending);
+        if (lanes_.host_bound()) lanes_.flush(at, pending);
       }
     }
-    if (list.empty()) emit(at, {&pending});  // a stage without layers passes on what it gets
-    flush(at, pending);
+    if (list.empty()) lanes_.emit(at, {&pending});  // a stage without layers passes on what it gets
+    lanes_.flush(at, pending);
     ends.done = at.compute;
   }
 
@@ -349,7 +260,7 @@ class StepLowering {
     const auto& time = stage_costs(at.stage).load;
     if (!time) return;
     if (!at.loaded.empty()) pending = at.loaded;
-    at.loaded = add(at, LaneKind::loader, Members::alone, WorkKind::loader, *time, {});
+    at.loaded = lanes_.add(at, LaneKind::loader, Members::alone, WorkKind::loader, *time, {});
   }
 
   void lower_backward(Cursor& at, const Slot& slot, PassEnds<Mark>& ends, int model_chunk,
@@ -377,11 +288,11 @@ class StepLowering {
       recomputed += l.time.recompute;
       at.span += l.time.backward_input;
       if (whole) at.span += l.time.backward_weight;
-      if (gathers || reduce_here || host_bound_) flush_backward(at, pending, recomputed);
+      if (gathers || reduce_here || lanes_.host_bound()) flush_backward(at, pending, recomputed);
       if (gathers) at.layers.push_back(at.compute);
       if (reduce_here) reduce(at, l);
     }
-    if (list.empty()) emit(at, {&pending});
+    if (list.empty()) lanes_.emit(at, {&pending});
     flush_backward(at, pending, recomputed);
     ends.done = at.compute;
   }
@@ -415,13 +326,13 @@ class StepLowering {
       const PassTime back = at.span;
       at.span = recomputed;
       at.kind = WorkKind::recompute;
-      emit(at, after);
+      lanes_.emit(at, after);
       at.span = back;
       after = {};
     }
     after.add(at.pending_again);
     at.kind = WorkKind::backward;
-    if (at.span.device() > Seconds(0) || at.span.host > Seconds(0)) emit(at, after);
+    if (at.span.device() > Seconds(0) || at.span.host > Seconds(0)) lanes_.emit(at, after);
     recomputed = {};
     pending.clear();
     at.pending_gather.clear();
@@ -436,10 +347,10 @@ class StepLowering {
       at.tag.layer = static_cast<int>(i);
       at.span += list[i].time.backward_weight;
       if (!gradients_go(list[i]) || !reduces(slot)) continue;
-      flush(at, nothing);
+      lanes_.flush(at, nothing);
       reduce(at, list[i]);
     }
-    flush(at, nothing);
+    lanes_.flush(at, nothing);
   }
 
   bool asks_first(const Slot& slot) {
@@ -457,15 +368,17 @@ class StepLowering {
 
   void reduce(Cursor& at, const LayerSchedule& l) {
     if (l.reduce)
-      at.reduced = add(at, LaneKind::data_comm, Members::data_group, WorkKind::reduce_gradients,
-                       *l.reduce, {&at.compute}, TrafficKind::reduce);
+      at.reduced =
+          lanes_.add(at, LaneKind::data_comm, Members::data_group, WorkKind::reduce_gradients,
+                     *l.reduce, {&at.compute}, TrafficKind::reduce);
     if (l.reduce && costs_.reduces_in_line) {
       at.compute = at.reduced;
       at.behind_collective = true;
     }
     if (!l.copy_out) return;
-    at.reduced = add(at, LaneKind::copy_to_host, Members::alone, WorkKind::offload_copy,
-                     *l.copy_out, {l.reduce ? &at.reduced : &at.compute}, TrafficKind::copy_out);
+    at.reduced =
+        lanes_.add(at, LaneKind::copy_to_host, Members::alone, WorkKind::offload_copy, *l.copy_out,
+                   {l.reduce ? &at.reduced : &at.compute}, TrafficKind::copy_out);
   }
 
   const ParallelPlan& plan_;
@@ -474,7 +387,7 @@ class StepLowering {
   PipelineShape shape_;
   int model_chunks_;
   Builder& builder_;
-  bool host_bound_;
+  StageEmission<Builder> lanes_;
   Asked asked_;
 };
 
