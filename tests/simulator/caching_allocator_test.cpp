@@ -253,6 +253,20 @@ TEST_CASE("max_split_size: oversize blocks are released before the whole cache i
   CHECK(a.alloc_retries() == 0);
 }
 
+TEST_CASE("max_split_size: no more oversize blocks are released than it takes") {
+  // 160 MiB beside 200 of 220: the two largest, 96 + 64 = 160, are just enough. The block of 40 MiB
+  // is an oversize one too, and stays.
+  CachingAllocator a(with_max_split(32_MiB), 220_MiB);
+  const auto b40 = a.allocate(40_MiB);
+  const auto b96 = a.allocate(96_MiB);
+  const auto b64 = a.allocate(64_MiB);
+  a.free(*b40);
+  a.free(*b96);
+  a.free(*b64);
+  a.allocate(160_MiB);
+  CHECK(layout(a) == Layout{"s0 large 40M: 40M-", "s0 large 160M: 160M"});
+}
+
 TEST_CASE("garbage collection frees unsplit large blocks of at least the average age") {
   AllocatorSettings settings;
   settings.process_limit = 200_MiB;

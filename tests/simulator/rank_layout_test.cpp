@@ -95,6 +95,14 @@ TEST_CASE("groups that do not divide a node are split by it", "[rank_layout]") {
   CHECK(group_shape(4, 1, 6, 4).nodes == 1);
 }
 
+TEST_CASE("ranks that are no whole number of nodes apart", "[rank_layout]") {
+  // 12 GPUs on nodes of eight: 0 and 12 are on neighbours, 4 and 16 two nodes apart.
+  const GroupShape s = group_shape(2, 12, 8, 24);
+  CHECK(s.nodes == 2);
+  CHECK(s.node_stride == 2);
+  CHECK(group_shape(2, 16, 8, 32).node_stride == 2);
+}
+
 TEST_CASE("pipeline neighbours: inside a node or across", "[rank_layout]") {
   const RankLayout inside(plan(1, 2, 4), hgx(a100(), 1));
   CHECK(inside.pipeline_link(0).nodes == 1);

@@ -1,5 +1,6 @@
 #include "simulator/step/step_traffic.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include "tests/catch.hpp"
@@ -141,4 +142,35 @@ TEST_CASE("what shares no link is no flow", "[step_traffic]") {
     two.add(stage, WorkKind::reduce_gradients, GroupKind::gradient, Collective::all_reduce,
             Bytes(1'000'000'000));
   CHECK(two.traffic().network.class_count() == 0);
+}
+
+// Nodes of one GPU. A tree over two of them sends all bytes once each way, 1 GB here in such a time
+// that they take 0.6 of the way out; over three a node in the middle sends them up and down. A ring
+// of gathers takes 0.3 of it: together 0.9, so that neither waits, or 1.5.
+TEST_CASE("a tree leaves a node once where there are two, else twice", "[step_traffic]") {
+  const auto slower = [](int nodes) {
+    Setup s(plan_of(nodes), hgx(h100(), nodes, 1));
+    const GroupShape shape = s.layout.shape(GroupKind::gradient);
+    const double way_out = s.collectives.topology().network(shape, false).value;
+    const Bytes size(1'000'000'000);
+    CollectiveTime tree, ring;
+    tree.algorithm = Algorithm::tree;
+    tree.time = Seconds(1e9 / (0.6 * way_out));
+    ring.algorithm = Algorithm::ring;
+    ring.time = Seconds(1e9 * (nodes - 1) / nodes / (0.3 * way_out));
+    tree.protocol = ring.protocol = Protocol::simple;
+    s.costs.stages.front().collectives = {{WorkKind::reduce_gradients, GroupKind::gradient, shape,
+                                           Collective::all_reduce, size, tree},
+                                          {WorkKind::gather_parameters, GroupKind::gradient, shape,
+                                           Collective::all_gather, size, ring}};
+    const StepTraffic t = s.traffic();
+    const auto reduce = t.at(0, TrafficKind::reduce), gather = t.at(0, TrafficKind::gather);
+    if (!reduce && !gather) return 1.0;  // what fills no link is no flow
+    Active now(t);
+    now.start(reduce, 1);
+    now.start(gather, 1);
+    return std::min(now.speed(reduce), now.speed(gather));
+  };
+  CHECK(slower(2) == 1);
+  CHECK(slower(3) < 0.95);
 }

@@ -209,6 +209,9 @@ TEST_CASE("oversubscription slows what leaves a leaf", "[topology]") {
   GroupShape strided = spread(4, 8, 1);
   strided.node_stride = 16;  // every neighbour is below another leaf
   CHECK(gb(t.network(strided, false)) == Approx(full / 4));
+  GroupShape within = spread(2, 8, 1);
+  within.node_stride = 8;  // nodes 0 and 8 of the 16 below one leaf: nothing leaves it
+  CHECK(gb(t.network(within, false)) == Approx(full));
 }
 
 TEST_CASE("a measured fall with the number of nodes is interpolated", "[topology]") {
