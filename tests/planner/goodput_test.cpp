@@ -156,6 +156,14 @@ TEST_CASE("energy and the cheapest rental") {
   CHECK(cheapest_rental(both, cluster)->per_hour.value == 40);  // 2 x 20
   const ResolvedRequest one = resolved(request_for("llama-3.1-8b", "8xH100-SXM"));
   CHECK(cheapest_rental(both, one.clusters.front())->per_hour.value == 10);
+  // 12 cards need a second machine of eight, of which four stay idle: 2 x 20.
+  Cluster twelve = cluster;
+  twelve.groups.front().nodes = 3;
+  twelve.groups.front().gpus_per_node = 4;
+  REQUIRE(twelve.gpus() == 12);
+  const auto rounded_up = cheapest_rental(both, twelve);
+  CHECK(rounded_up->machines == 2);
+  CHECK(rounded_up->per_hour.value == 40);
   CHECK(for_hours({3.6}, Seconds(1800)).value == Approx(1.8));
 }
 

@@ -2,6 +2,8 @@
 
 #include "planner/search/layer_bounds.hpp"
 #include "planner/search/plan_search.hpp"
+#include "simulator/graphs/graph_builder.hpp"
+#include "simulator/graphs/layer_graph.hpp"
 #include "tests/catch.hpp"
 #include "tests/planner/known_facts.hpp"
 
@@ -70,6 +72,35 @@ TEST_CASE("bounds of a tied head count no sum with the embedding's gradient", "[
   CHECK(with.weight == without.weight);
   CHECK(with.input == without.input);
   CHECK(with.host == without.host);
+}
+
+// Gate and up of a 1B have 2,048 x 8,192 weights of 4 bytes each, 64 MiB: DistributedDataParallel's
+// bucket of 25 MiB is full between them, so that a compiled graph is cut there and launches more,
+// where there are data ranks. A stage of its own has none, and what bounds both is the whole graph.
+TEST_CASE("bounds of layers are of graphs that no bucket cuts", "[search]") {
+  ParallelPlan plan;
+  plan.data = 8;
+  plan.zero_stage = 0;
+  const auto block = [&](bool cuts) {
+    return asked_on("8xA100-40GB", Method::pretrain, "nanogpt", plan, [&](const BoundSite& at) {
+      Workload w = at.workload;
+      w.framework.layers.cuts_compiled_graphs = cuts;
+      REQUIRE(cuts_graphs(w, plan) == cuts);
+      const auto held = [&](const LayerGraph& graph) { return graph.operators.size(); };
+      if (cuts) {
+        ParallelPlan alone = plan;
+        alone.data = 1;
+        REQUIRE(held(block_graph(w, plan, {})) > held(block_graph(w, alone, {})));
+      }
+      return BoundLayers(w, plan, at.cluster, at.profile, at.collectives, "none").layers.at(1);
+    });
+  };
+  const LayerBound cut = block(true), whole = block(false);
+  CHECK(cut.forward == whole.forward);
+  CHECK(cut.input == whole.input);
+  CHECK(cut.saved == whole.saved);
+  CHECK(cut.weight == whole.weight);
+  CHECK(cut.host == whole.host);
 }
 
 }  // namespace shardwise
