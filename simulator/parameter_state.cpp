@@ -258,7 +258,7 @@ bool unscales_gradients(const Workload& w, double gradient) {
 namespace {
 
 // transformers' Adafactor steps one matrix after another by operators, and is not fused where a
-// Trainer's AdamW is (5.24.0 optimization.py, Adafactor.step, without a learning rate of its own;
+// Trainer's AdamW is (5.23.0 optimization.py, Adafactor.step, without a learning rate of its own;
 // counted by Count of calibrate/count_layer_operators.py, torch 2.15). In fp32 24 kernels: norms of
 // weight and update 4 bytes each, the square, what eps is added to and two means 8 each, rows times
 // columns 4, times the gradient 12, two scalings and the negative 8 each, added 12. Of 16 bits
