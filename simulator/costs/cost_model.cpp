@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "simulator/costs/newton_schulz.hpp"
+#include "simulator/graphs/weight_tensors.hpp"
 #include "simulator/memory/communicator_memory.hpp"
 #include "simulator/per_definition.hpp"
 
@@ -32,6 +33,38 @@ BucketCopies bucket_copies(const Workload& w, const ParallelPlan& plan, const La
   const double times = 1.0 / plan.microbatches;
   return {times * kernels.memory_bound(ceil_bytes(moved), copies),
           times * copies * kernels.host_slowdown() * launch};
+}
+
+bool steps_by_ranges(const Framework& f) {
+  return f.gradients.life == GradientLife::persistent && f.host.us_per_gradient > 0;
+}
+
+// Of the tensors in a buffer of gradients that stays, those of which a rank steps a part: it has a
+// range of the buffer, of each expert's weights among the ranks that have the same experts. Python
+// goes through them one by one (Megatron-LM @d98e8a64dd megatron/core/optimizer/
+// distrib_optimizer.py, Range, _copy_model_grads_to_main_grads).
+int tensors_in_range(const WeightTensors& of_stage, const ParallelPlan& plan,
+                     const RankLayout& layout) {
+  const auto part = [&](int tensors, GroupKind group) {
+    const int ranks = plan.zero_stage > 0 ? layout.shape(group).ranks : 1;
+    return (tensors + ranks - 1) / ranks;
+  };
+  return part(of_stage.dense, GroupKind::gradient) +
+         part(of_stage.expert, GroupKind::expert_gradient);
+}
+
+// Weights that are kept in MXFP8 are gathered in 16 bits and cast from there on every rank by copy_
+// of one after the other, before a pass reads them (Megatron-LM core_v0.15.0 to core_v0.18.0
+// megatron/core/distributed/param_and_grad_buffer.py, reuse_grad_buf_for_mxfp8_param_ag; since
+// 8e57bb6423, 30 July 2026, without copy_ itself). In operators: 2.9 to 3.4 by
+// calibrate/measure_megatron_tensors.py, Transformer Engine v2.14.
+Seconds casts_of_stored_weights(const WeightTensors& of_stage, const Workload& w,
+                                const KernelModel& kernels) {
+  constexpr double operators_each = 3.2;
+  const bool stored =
+      w.framework.narrow.weights == NarrowWeights::stored && w.compute == DType::mxfp8;
+  const double weights = stored && !w.step_is_graph ? of_stage.narrow : 0;
+  return weights * operators_each * kernels.host_per_kernel(KernelStyle::eager);
 }
 
 }  // namespace
@@ -241,6 +274,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
     StageCosts costs;
     LayerState state;
     int tensors = 0;
+    WeightTensors weights;
     Seconds total;
     PerDefinition<UnitCopies> units;
     std::vector<std::pair<const LayerTimes::One*, int>> used;  // and by how many layers
@@ -267,6 +301,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
     }
     for (const auto& [one, layers] : used) {
       tensors += layers * trained_tensors(one->definition->graph);
+      weights = weights + layers * weight_tensors(one->definition->graph);
       LayerState all_of_them = state_of(*one->definition);
       state += all_of_them *= layers;
       for (CollectiveUse each : one->uses) {
@@ -275,7 +310,9 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
       }
     }
     kernel_times.emplace_back(ranks, of_kernels);
+    if (steps_by_ranges(w_.framework)) tensors = tensors_in_range(weights, plan_, layout_);
     schedule_optimizer(state, tensors, kernels, *group, costs);
+    costs.host_per_step += casts_of_stored_weights(weights, w_, kernels);
     for (const auto& [one, layers] : used)
       costs.optimizer += layers * orthogonalization_time(w_, plan_, *one->definition, kernels,
                                                          profile_.host.per_looped_launch);

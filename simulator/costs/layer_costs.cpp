@@ -8,6 +8,7 @@
 #include "simulator/costs/cost_model.hpp"
 #include "simulator/graphs/captured_parts.hpp"
 #include "simulator/graphs/visited_places.hpp"
+#include "simulator/graphs/weight_tensors.hpp"
 
 namespace shardwise {
 
@@ -307,9 +308,17 @@ Seconds CostModel::reduction_hooks(const LayerDefinition& d, const KernelModel& 
 }
 
 // At stage 1 gradients are taken up with the last microbatch only (DeepSpeed
-// runtime/zero/stage_1_and_2.py, reduce_ready_partitions_and_remove_grads).
+// runtime/zero/stage_1_and_2.py, reduce_ready_partitions_and_remove_grads). Where they add up in a
+// buffer that stays, Python is called for every weight in each pass, whatever the stage, but not in
+// a graph of all passes (Megatron-LM @d98e8a64dd megatron/core/distributed/
+// distributed_data_parallel.py, _make_backward_post_hook).
 Seconds CostModel::gradient_hooks(const LayerDefinition& d, const KernelModel& kernels) const {
   const Framework& f = w_.framework;
+  if (f.gradients.life == GradientLife::persistent && f.host.us_per_gradient > 0)
+    return w_.step_is_graph || shards_weights(f, plan_)
+               ? Seconds(0)
+               : weight_tensors(d.graph).all() * kernels.host_slowdown() *
+                     Seconds(f.host.us_per_gradient * 1e-6);
   if (plan_.zero_stage < 1 || shards_weights(f, plan_)) return Seconds(0);
   const double times = reduces_every_microbatch() ? 1.0 : 1.0 / plan_.microbatches;
   return times * trained_tensors(d.graph) * kernels.host_slowdown() *
