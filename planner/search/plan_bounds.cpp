@@ -180,8 +180,12 @@ StageStateBytes state_bytes(const BoundSite& site, const ParallelPlan& p, const 
   const bool persistent = life == GradientLife::persistent;
   if (persistent) kept += sum.gradients;
   const std::int64_t all = persistent ? kept : kept + gradients;
-  // Where other ranks' shares of the gradients are dropped before, no gradient is counted.
-  const bool drops = steps_flat_shard(f, p) && p.zero_stage == 1 && !p.offload.optimizer;
+  // Where other ranks' shares of the gradients are dropped before, or all of them as soon as they
+  // are widened (OptimizerMemory), no gradient is counted.
+  const bool widened = f.update.clones_partition && f.update.fp32_gradient_at_step &&
+                       !f.update.fused && !persistent && p.zero_stage == 2;
+  const bool drops =
+      ((steps_flat_shard(f, p) && p.zero_stage == 1) || widened) && !p.offload.optimizer;
   const std::int64_t temporary = OptimizerMemory::least_temporaries(site.workload, p, sum);
   return {Bytes(kept), Bytes(all), Bytes((drops ? kept : all) + temporary)};
 }
