@@ -341,14 +341,21 @@ CostModel::ShardingHooks CostModel::sharding_hooks(const LayerDefinition& d,
 
 // Where weights are DTensors, every operator of theirs goes through Python that finds how its
 // result is laid out, and inputs and results are made DTensors and taken apart. A compiler does so
-// once.
+// once. Norms that read the whole stream are no part of a plan and stay as they are: a plan names
+// the linears (mlexpos/adana @3eef26fcce src/models/enoki.py:245-250).
 CostModel::DispatchCosts CostModel::tensor_dispatch(const LayerDefinition& d,
                                                     const KernelModel& kernels) const {
   const Framework& f = w_.framework;
   if (!f.parallel.dtensor || plan_.tensor == 1 || f.layers.kernels == KernelStyle::compiled)
     return {};
   const Seconds each = kernels.host_per_kernel(KernelStyle::eager);
-  const double modules = d.graph.parameters.modules;
+  const auto is_norm = [](const Operator& op) {
+    return op.kind == OperatorKind::pointwise && op.weight_gradient_elements > 0;
+  };
+  const std::vector<Operator>& all = d.graph.operators;
+  const auto norms = std::count_if(all.begin(), all.end(), is_norm);
+  const double modules =
+      d.graph.parameters.modules - (plan_.sequence_parallel ? 0.0 : static_cast<double>(norms));
   return {modules * profile_.host.dtensor_forward * each,
           modules * profile_.host.dtensor_backward * each};
 }
