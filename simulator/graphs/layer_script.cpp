@@ -216,7 +216,6 @@ class ScriptWriter {
       for (const TensorIndex t : last.of(i)) {
         if (kept_[at(t)] || t == graph_.output) continue;
         release(script_.forward, t, graph_.tensors[at(t)].outlives ? EventKind::hold : freed(t));
-        if (t == graph_.input) script_.input_released_in_forward = true;
       }
     }
   }

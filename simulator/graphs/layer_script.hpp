@@ -44,7 +44,6 @@ struct LayerScript {
   // Gradient buffers: the one that arrives, and the one that the layer before takes over.
   // They are the same slot where the layer passes its gradient through.
   std::int32_t output_gradient_slot = 0, input_gradient_slot = 0;
-  bool input_released_in_forward = false;
   std::vector<bool> runs_again;  // per operator, after dropping what nothing needs
   std::int64_t saved_bytes = 0;  // kept from forward to backward, the input included
   std::int64_t saved_statistics_bytes = 0;
