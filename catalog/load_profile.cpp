@@ -288,6 +288,7 @@ HostCalibration host(JsonReader r) {
   h.dtensor_forward = dtensor.number("forward", 0, 1e4);
   h.dtensor_backward = dtensor.number("backward", 0, 1e4);
   dtensor.finish();
+  h.mxfp8_weight_cast = r.number("mxfp8_weight_cast_operators", 0, 1e4);
   h.evidence = evidence(r);
   return h;
 }

@@ -194,9 +194,10 @@ struct HostCalibration {
   double reentrant_checkpoint = 0, checkpoint = 0, per_checkpointed_tensor = 0;
   // Of a linear or norm whose weight is a DTensor, in the same measure: in each pass.
   double dtensor_forward = 0, dtensor_backward = 0;
-  double step_operators = 0;  // around an optimizer's step, in the time of an operator
-  int launch_queue = 0;       // kernels that may wait for the GPU before the CPU does
-  double rank_spread = 0;     // by which the slowest process of a group is slower than their mean
+  double mxfp8_weight_cast = 0;  // in the same measure: of a weight that is kept so, after a step
+  double step_operators = 0;     // around an optimizer's step, in the time of an operator
+  int launch_queue = 0;          // kernels that may wait for the GPU before the CPU does
+  double rank_spread = 0;  // by which the slowest process of a group is slower than their mean
   std::vector<FittedField> fitted;
   Seconds communicator_creation;  // between two ranks, the first time that they talk
   Evidence evidence;

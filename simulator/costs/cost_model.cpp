@@ -56,15 +56,13 @@ int tensors_in_range(const WeightTensors& of_stage, const ParallelPlan& plan,
 // Weights that are kept in MXFP8 are gathered in 16 bits and cast from there on every rank by copy_
 // of one after the other, before a pass reads them (Megatron-LM core_v0.15.0 to core_v0.18.0
 // megatron/core/distributed/param_and_grad_buffer.py, reuse_grad_buf_for_mxfp8_param_ag; since
-// 8e57bb6423, 30 July 2026, without copy_ itself). In operators: 2.9 to 3.4 by
-// calibrate/measure_megatron_tensors.py, Transformer Engine v2.14.
+// 8e57bb6423, 30 July 2026, without copy_ itself).
 Seconds casts_of_stored_weights(const WeightTensors& of_stage, const Workload& w,
-                                const KernelModel& kernels) {
-  constexpr double operators_each = 3.2;
+                                const HostCalibration& host, const KernelModel& kernels) {
   const bool stored =
       w.framework.narrow.weights == NarrowWeights::stored && w.compute == DType::mxfp8;
   const double weights = stored && !w.step_is_graph ? of_stage.narrow : 0;
-  return weights * operators_each * kernels.host_per_kernel(KernelStyle::eager);
+  return weights * host.mxfp8_weight_cast * kernels.host_per_kernel(KernelStyle::eager);
 }
 
 }  // namespace
@@ -312,7 +310,7 @@ StageCosts CostModel::stage_costs(const std::vector<ModelChunk>& all, int stage,
     kernel_times.emplace_back(ranks, of_kernels);
     if (steps_by_ranges(w_.framework)) tensors = tensors_in_range(weights, plan_, layout_);
     schedule_optimizer(state, tensors, kernels, *group, costs);
-    costs.host_per_step += casts_of_stored_weights(weights, w_, kernels);
+    costs.host_per_step += casts_of_stored_weights(weights, w_, profile_.host, kernels);
     for (const auto& [one, layers] : used)
       costs.optimizer += layers * orthogonalization_time(w_, plan_, *one->definition, kernels,
                                                          profile_.host.per_looped_launch);
