@@ -77,6 +77,10 @@ struct FrameworkSharding {
   // Checkpoints lie around the units of FSDP1 and are reentrant: the pass that computes a unit
   // again gathers it and lets it go, before backward gathers it.
   bool checkpoints_gather_again = false;
+  // A save's state dict is made of whole weights, in the format in which they are stored, on every
+  // GPU at once: FSDP1's by its defaults (FullStateDictConfig), which neither move it to the host
+  // nor leave it to rank 0. Else it is one layer of them, or less.
+  bool saves_whole = false;
   // ZeRO-3 keeps what is needed again within so many elements of modules that run before; 0: it has
   // no such rule.
   std::int64_t fetch_reuse_elements = 0;

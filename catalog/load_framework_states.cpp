@@ -90,6 +90,7 @@ FrameworkSharding read_sharding(JsonReader& r) {
   sharding.fsdp1_keeps_inputs = r.maybe_flag("fsdp1_keeps_inputs").value_or(false);
   sharding.gathers_flat_copies = r.maybe_flag("gathers_flat_copies").value_or(false);
   sharding.checkpoints_gather_again = r.maybe_flag("checkpoints_gather_again").value_or(false);
+  sharding.saves_whole = r.maybe_flag("saves_whole").value_or(false);
   sharding.fetch_reuse_elements =
       r.maybe_integer("fetch_reuse_elements", 1, 2'000'000'000).value_or(0);
   sharding.fetch_elements = r.maybe_integer("fetch_elements", 1, 1'000'000'000).value_or(0);

@@ -50,6 +50,7 @@ struct StageForecast {
   int stage = 0;
   int first_layer = 0, layers = 0;
   MemoryFigures peak;             // over the whole run after loading
+  MemoryFigures steps_peak;       // of steps alone: the same, unless a save takes more
   MemoryFigures first_step_peak;  // optimizer states appear during it
   // While loading: told also where something else is larger.
   std::optional<MemoryFigures> load;
@@ -66,6 +67,7 @@ struct StageForecast {
   std::string gpu;
 
   bool cache_fills() const { return needed < peak.device; }
+  bool save_is_peak() const { return steps_peak.device < peak.device; }
 };
 
 // Blocks of one stage that re-run the same operators; none: they keep everything.

@@ -61,23 +61,45 @@ MemoryFigures figures(const MemoryPeak& peak, Bytes outside, Bytes card) {
   return {peak.allocated, device - outside, device};
 }
 
-// Between two steps, and where the weights are sharded one layer of them whole: a gathered state
-// dict is made piece by piece, each moved to the host before the next (PyTorch
-// torch/distributed/_state_dict_utils.py, _gather_state_dict). The allocator keeps what the steps
-// have made it take.
-MemoryPeak while_saving(const ForecastContext& k, int stage, const StageMemory& memory) {
+// Weights that lie whole beside their shards while a sharded model is saved [bytes]. A gathered
+// state dict is made piece by piece, each moved to the host before the next (PyTorch
+// torch/distributed/_state_dict_utils.py, _gather_state_dict): one layer. FSDP1 by its defaults
+// clones the weights of each unit that it gathers, and the clones stay; the root's unit, with what
+// is no block, is gathered first and let go last (@00c0db4e2b
+// torch/distributed/fsdp/_state_dict_utils.py, _common_unshard_post_state_dict_hook).
+Bytes whole_while_saving(const ForecastContext& k, int stage) {
   const Question& q = k.question;
-  std::int64_t largest = 0;
-  if (shards_weights(q.workload.framework, q.plan) && q.plan.shard_ranks() > 1)
-    for (const ModelChunk& chunk : k.partition.stages[static_cast<std::size_t>(stage)])
-      for (const ChunkLayer& layer : chunk.layers) {
-        const LayerDefinition& d = *layer.definition;
-        const LayerState state = layer_state(q.workload, q.plan, d.graph.parameters, d.trainable);
-        largest = std::max(largest, state.weights * q.plan.shard_ranks());
-      }
+  const Framework& f = q.workload.framework;
+  if (!shards_weights(f, q.plan) || q.plan.shard_ranks() == 1) return {};
+  std::int64_t largest = 0, root = 0, all = 0;
+  for (const ModelChunk& chunk : k.partition.stages[static_cast<std::size_t>(stage)])
+    for (const ChunkLayer& layer : chunk.layers) {
+      const LayerDefinition& d = *layer.definition;
+      const LayerState state = layer_state(q.workload, q.plan, d.graph.parameters, d.trainable);
+      const std::int64_t whole = state.weights * q.plan.shard_ranks();
+      largest = std::max(largest, whole);
+      if (d.role != LayerRole::block) root += whole;
+      all += whole;
+    }
+  return Bytes(f.sharding.saves_whole ? all + std::max(largest, root) : largest);
+}
+
+// Between two steps, with what is whole then. The allocator keeps what the steps have made it take.
+MemoryPeak while_saving(const ForecastContext& k, int stage, const StageMemory& memory) {
+  using enum MemoryCategory;
+  const Bytes whole = whole_while_saving(k, stage);
   MemoryPeak peak;
-  peak.allocated = memory.after_step + Bytes(largest);
+  peak.allocated = memory.after_step + whole;
   peak.reserved = std::max(memory.steady.reserved, peak.allocated);
+  Bytes told;  // of what lies between two steps
+  for (const MemoryCategory c :
+       {weights, quantization, adapters, master_weights, optimizer_states, workspace}) {
+    const auto at = static_cast<std::size_t>(c);
+    peak.breakdown[at] = memory.steady.breakdown[at];
+    told += Bytes(peak.breakdown[at]);
+  }
+  peak.breakdown[static_cast<std::size_t>(gathered_parameters)] = whole.value;
+  peak.breakdown[static_cast<std::size_t>(framework)] = (memory.after_step - told).value;
   return peak;
 }
 
@@ -91,7 +113,7 @@ void make_room_for_paged(const StageMemory& memory, StageForecast& s) {
   s.paged_out = s.paged - room(s.peak.device);
   s.breakdown[static_cast<std::size_t>(MemoryCategory::optimizer_states)] +=
       room(s.peak.device).value;
-  for (MemoryFigures* f : {&s.peak, &s.first_step_peak, &s.steady_peak, &s.save})
+  for (MemoryFigures* f : {&s.peak, &s.steps_peak, &s.first_step_peak, &s.steady_peak, &s.save})
     f->device += room(f->device);
 }
 
@@ -141,21 +163,28 @@ StageForecast stage_forecast(const ForecastContext& k, const LengthVariation& v,
   s.peak.reserved_at_step = memory.reserved_at_step;
   s.first_step_peak = figures(memory.first_step, outside, card);
   s.steady_peak = figures(memory.steady, outside, card);
-  s.save = figures(while_saving(k, stage, memory), between_steps, card - beside.activations);
+  const MemoryPeak save = while_saving(k, stage, memory);
+  const Bytes saved = k.question.workload.framework.sharding.saves_whole
+                          ? save.allocated + between_steps
+                          : Bytes(0);
+  s.save = figures(save, between_steps, std::max(card - beside.activations, saved));
   s.load = MemoryFigures{memory.loaded, memory.loaded, memory.loaded + process};
-  s.breakdown = peak.breakdown;
+  s.steps_peak = s.peak;
+  const bool save_is_peak = saved > s.peak.device;
+  if (save_is_peak) s.peak = s.save;
+  s.breakdown = save_is_peak ? save.breakdown : peak.breakdown;
   s.after_forward = memory.after_forward;
   const auto at = [&](MemoryCategory c) -> std::int64_t& {
     return s.breakdown[static_cast<std::size_t>(c)];
   };
   at(MemoryCategory::context) += context.value;
-  at(MemoryCategory::activations) += beside.activations.value;
+  if (!save_is_peak) at(MemoryCategory::activations) += beside.activations.value;
   at(MemoryCategory::optimizer_states) += beside.paged.value;
   at(MemoryCategory::nccl) += nccl.device.value;
   at(MemoryCategory::cache) += (s.peak.reserved - s.peak.allocated).value;
   if (!group.gpu.shares_host_memory && !k.question.plan.offload.optimizer)
     make_room_for_paged(memory, s);
-  s.needed = least_wanted ? needed(s, plays, outside) : s.peak.device;
+  s.needed = least_wanted ? std::max(needed(s, plays, outside), saved) : s.peak.device;
   return s;
 }
 
@@ -284,8 +313,9 @@ Bytes smaller_by(Bytes capacity, const SpreadRow& spread) {
 bool fits_smaller(const ForecastContext& k, const LengthVariation& v, const Forecast& f,
                   const SpreadRow& spread, std::vector<RoomTried>& tried) {
   return std::all_of(f.stages.begin(), f.stages.end(), [&](const StageForecast& s) {
-    const Bytes outside = s.peak.device - s.peak.reserved;
+    const Bytes outside = s.steps_peak.device - s.steps_peak.reserved;
     return s.paged == Bytes(0) &&
+           (!s.save_is_peak() || s.peak.device <= smaller_by(s.capacity, spread)) &&
            survives(k, v, s.stage, *f.plays, outside, smaller_by(s.capacity, spread), tried);
   });
 }
@@ -313,6 +343,16 @@ void judge(const ForecastContext& k, const LengthVariation& v, const SpreadRow& 
   } else {
     f.verdict = Verdict::tight;
   }
+}
+
+// Steps run until the first save: that it is what does not fit, or fits least, is told.
+std::string told_of_save(const StageForecast& s) {
+  const auto whole = s.breakdown[static_cast<std::size_t>(MemoryCategory::gathered_parameters)];
+  return sentence("The peak is a save, at the end of training or every so many steps, which makes ",
+                  "the whole model on every GPU at once, ", shown_gib(Bytes(whole)),
+                  " beside its shards; steps alone take ", shown_gib(s.steps_peak.device), " of ",
+                  shown_gib(s.capacity),
+                  ". A FullStateDictConfig with offload_to_cpu and rank0_only spares that.");
 }
 
 }  // namespace
@@ -360,6 +400,7 @@ void forecast_memory(const ForecastContext& k, const ForecastOptions& options, F
                    with_paged(ceil_bytes(held * std::max(1.0, spread.high)))};
   f.margin = least_margin;
   judge(k, v, spread, options.tight_is_told, tried, f);
+  if (worst.save_is_peak()) f.notes.push_back(told_of_save(worst));
   const bool one_memory = smallest_group(q.cluster, q.plan, f.worst_stage).gpu.shares_host_memory;
   const Bytes on_host = one_memory ? Bytes(0) : played_worst.activations_on_host;
   f.host = host_memory(q.workload, q.plan, q.cluster, k.profile.host_memory,

@@ -26,11 +26,13 @@ Bytes figure(const MemoryFigures& f, MemoryKind kind) {
   return f.device;
 }
 
+// What is published was read while steps ran; whether a run also saves, its verdict tells.
 Bytes stage_peak(const StageForecast& s, MemoryKind kind) {
   if (kind == MemoryKind::tensors)
-    return s.peak.allocated -
+    return s.steps_peak.allocated -
            Bytes(s.breakdown[static_cast<std::size_t>(MemoryCategory::workspace)]);
-  const MemoryFigures& steps = kind == MemoryKind::allocated_first ? s.first_step_peak : s.peak;
+  const MemoryFigures& steps =
+      kind == MemoryKind::allocated_first ? s.first_step_peak : s.steps_peak;
   return s.load ? std::max(figure(steps, kind), figure(*s.load, kind)) : figure(steps, kind);
 }
 
