@@ -57,8 +57,10 @@ inline constexpr std::array<std::pair<std::string_view, bool AdapterTargets::*>,
 // How frozen weights are stored. Sources: bitsandbytes/functional.py:917-957 (block 64, fp32
 // absmax; nested: 8-bit absmax in blocks of 256), arXiv 2305.14314 section 3; GPTQ as AutoGPTQ
 // packs it, a fp16 scale and a 4-bit zero per group of 128 (qlinear_cuda_old.py @179776bd1d); fp8
-// with one scale per matrix, as Transformer Engine makes parameters (te.fp8_model_init).
-enum class Quantization : std::uint8_t { none, nf4, nf4_double, int8, gptq, fp8 };
+// with one scale per matrix, as Transformer Engine makes parameters (te.fp8_model_init); nvfp4 by
+// rows and by columns, a scale of 8 bits per 16 (its NVFP4Quantizer, which MLPerf Training 6.0's
+// callback_nvfp4.py puts in place of a checkpoint's weights).
+enum class Quantization : std::uint8_t { none, nf4, nf4_double, int8, gptq, fp8, nvfp4 };
 
 struct QuantizationRow {
   Quantization quantization;
@@ -71,13 +73,19 @@ constexpr bool is_bitsandbytes(Quantization q) {
   return q == Quantization::nf4 || q == Quantization::nf4_double || q == Quantization::int8;
 }
 
-inline constexpr std::array<QuantizationRow, 6> quantization_rows{{
+// Products read them as they are stored.
+constexpr bool is_operand(Quantization q) {
+  return q == Quantization::fp8 || q == Quantization::nvfp4;
+}
+
+inline constexpr std::array<QuantizationRow, 7> quantization_rows{{
     {Quantization::none, "none", 2.0, 2.0},
     {Quantization::nf4, "nf4", 0.5 + 4.0 / 64.0, 0.5},
     {Quantization::nf4_double, "nf4-double", 0.5 + 1.0 / 64.0 + 4.0 / (64.0 * 256.0), 0.5},
     {Quantization::int8, "int8", 1.0, 1.0},
     {Quantization::gptq, "gptq", 0.5 + (2.0 + 0.5) / 128.0, 0.5},
     {Quantization::fp8, "fp8", 1.0, 1.0},
+    {Quantization::nvfp4, "nvfp4", 2 * (0.5 + 1.0 / 16.0), 2 * 0.5},
 }};
 constexpr const QuantizationRow& row(Quantization q) {
   return quantization_rows[static_cast<std::size_t>(q)];

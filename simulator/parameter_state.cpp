@@ -367,6 +367,7 @@ void add_reference(LayerState& state, const Workload& w, const LayerParameters& 
 // A copy of every weight for as long as the run lasts; not known where weights are sharded.
 bool keeps_narrow(const Workload& w) {
   const NarrowWeights where = w.framework.narrow.weights;
+  if (w.freezes_quantized() && is_operand(w.adapter.base)) return false;
   return where == NarrowWeights::beside || (where == NarrowWeights::stored && !stores_narrow(w));
 }
 

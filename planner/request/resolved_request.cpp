@@ -157,7 +157,8 @@ void resolve_methods(ResolvedRequest& r, UnnamedMethods unnamed, Problems& probl
                         "only --method qlora quantises the frozen weights"});
   if (wide && has(r.methods, Method::qlora))
     problems.push_back({ProblemKind::request, "--quantization",
-                        "none is --method lora; qlora expects nf4, nf4-double, int8, gptq or fp8"});
+                        "none is --method lora; qlora expects nf4, nf4-double, int8, gptq, fp8 or "
+                        "nvfp4"});
   if (a.preference != nullptr && has(r.methods, Method::pretrain))
     problems.push_back({ProblemKind::request, "--preference",
                         "fine-tunes: expected --method full, lora, dora or qlora"});

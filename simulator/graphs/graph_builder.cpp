@@ -406,8 +406,8 @@ TensorIndex GraphBuilder::linear(const LinearSpec& spec, TensorIndex source, std
   }
   let_pad(op, spec, {rows, in, out});
   if (!narrow) cast_weights(op, in * out + bias, bias > 0 ? 2 : 1);
-  // An 8-bit product reads weights of 8 bits as they are stored.
-  const bool read_as_stored = narrow && workload_.adapter.base == Quantization::fp8;
+  // A narrow product reads weights of its format as they are stored.
+  const bool read_as_stored = narrow && is_operand(workload_.adapter.base);
   const bool quantized = workload_.freezes_quantized() && spec.quantizable && !read_as_stored;
   if (quantized && workload_.adapter.base == Quantization::gptq) {
     add_unpacking(op, in * out);

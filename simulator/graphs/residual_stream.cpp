@@ -31,8 +31,7 @@ bool widens_experts(const Workload& w, const ParallelPlan& plan) {
 
 bool returns_wide(const Workload& w, const ParallelPlan& plan) {
   const Quantization base = w.adapter.base;
-  if (!w.freezes_quantized() || base == Quantization::gptq || base == Quantization::fp8)
-    return false;
+  if (!w.freezes_quantized() || base == Quantization::gptq || is_operand(base)) return false;
   if (shards_weights(w.framework, plan) && plan.shard_ranks() > 1) return false;
   return w.framework.quantized.upcasts_unquantized && w.activation_dtype() != DType::fp32;
 }

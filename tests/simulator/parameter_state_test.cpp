@@ -438,6 +438,21 @@ TEST_CASE("weights of narrow products kept beside wide ones", "[parameter_state]
   CHECK(copies() == 0);
 }
 
+// A thousand frozen weights in four bits: two codes of half a byte and two scales for sixteen, and
+// no copy beside them.
+TEST_CASE("frozen weights in NVFP4 lie by rows and by columns", "[parameter_state]") {
+  Workload w = pretraining(gpt(2, 64, 2), 64);
+  w.method = Method::qlora;
+  w.compute = DType::nvfp4;
+  w.adapter.base = Quantization::nvfp4;
+  w.framework.narrow.weights = NarrowWeights::stored;
+  LayerParameters parameters;
+  parameters.linear = 1000;
+  const LayerState state = layer_state(w, plan_of(8), parameters, false);
+  CHECK(state.weights + state.quantization == 1125);
+  CHECK(state.narrow_copies == 0);
+}
+
 // In place of the 16-bit ones 1 or 2 bytes each; of 4 bits nobody stores weights, so that they are
 // kept beside 2,000 bytes.
 TEST_CASE("weights stored in the format of narrow products", "[parameter_state]") {
