@@ -19,6 +19,7 @@ enum class IntraLink {
   nvswitch,      // every pair at full rate (NVSwitch, Infinity Fabric mesh, NVL72)
   nvlink_mesh,   // direct links without a switch: the hybrid mesh of DGX-1
   nvlink_pairs,  // bridges join cards two by two; other pairs use PCIe
+  nvlink_fours,  // bridges join each card to three others; other pairs use PCIe
   pcie_switch,   // cards of one switch reach each other below the root complex
   pcie_host,     // every pair goes through the root complex
 };

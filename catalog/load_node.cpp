@@ -9,10 +9,11 @@
 namespace shardwise {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, IntraLink>, 5> intra_links{{
+constexpr std::array<std::pair<std::string_view, IntraLink>, 6> intra_links{{
     {"nvswitch", IntraLink::nvswitch},
     {"nvlink-mesh", IntraLink::nvlink_mesh},
     {"nvlink-pairs", IntraLink::nvlink_pairs},
+    {"nvlink-fours", IntraLink::nvlink_fours},
     {"pcie-switch", IntraLink::pcie_switch},
     {"pcie-host", IntraLink::pcie_host},
 }};

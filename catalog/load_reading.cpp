@@ -14,10 +14,11 @@
 namespace shardwise {
 namespace {
 
-constexpr Spellings<IntraLink, 5> intra_link_names{{
+constexpr Spellings<IntraLink, 6> intra_link_names{{
     {"nvswitch", IntraLink::nvswitch},
     {"nvlink-mesh", IntraLink::nvlink_mesh},
     {"nvlink-pairs", IntraLink::nvlink_pairs},
+    {"nvlink-fours", IntraLink::nvlink_fours},
     {"pcie-switch", IntraLink::pcie_switch},
     {"pcie-host", IntraLink::pcie_host},
 }};

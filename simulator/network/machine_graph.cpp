@@ -90,8 +90,7 @@ class Builder {
 
   // Where the GPUs of a socket hang: on its root complex, or on switches below it.
   void add_pcie() {
-    const bool switches =
-        node_.intra_link != IntraLink::pcie_host && node_.intra_link != IntraLink::nvlink_pairs;
+    const bool switches = node_.intra_link != IntraLink::pcie_host && !bridged();
     const int per_switch = gpus_per_switch();
     int in_switch = 0, last_socket = -1;
     for (int i = 0; i < gpus(); ++i) {
@@ -147,10 +146,21 @@ class Builder {
           connect(gpu(i), gpu(i + 1), EdgeKind::nvlink, std::min(nvlink(i), nvlink(i + 1)),
                   nvlink_cost);
         break;
+      case IntraLink::nvlink_fours:
+        for (int a = 0; a < gpus(); ++a)
+          for (int b = a + 1; b < gpus() && b / 4 == a / 4; ++b)
+            connect(gpu(a), gpu(b), EdgeKind::nvlink, (1.0 / 3) * std::min(nvlink(a), nvlink(b)),
+                    nvlink_cost);
+        break;
       case IntraLink::pcie_switch:
       case IntraLink::pcie_host:
         break;
     }
+  }
+
+  bool bridged() const {
+    return node_.intra_link == IntraLink::nvlink_pairs ||
+           node_.intra_link == IntraLink::nvlink_fours;
   }
 
   BytesPerSecond nvlink(int local) const {

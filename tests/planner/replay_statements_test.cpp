@@ -338,6 +338,8 @@ TEST_CASE("Lanes and peer access that a record tells") {
   CHECK(group().node.intra_link == IntraLink::nvlink_pairs);
   run.hardware.intra_node = "NVLink3";
   CHECK(group().node.intra_link == IntraLink::nvlink_pairs);
+  run.hardware.intra_node = "4-way NVLink bridge";
+  CHECK(group().node.intra_link == IntraLink::nvlink_fours);
   run.hardware.intra_node = "PCIe, without NVLink";
   CHECK(group().node.intra_link == IntraLink::pcie_host);
   run.hardware.intra_node = "PCIe, no NVLink";

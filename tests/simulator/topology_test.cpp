@@ -118,6 +118,18 @@ TEST_CASE("bridges join cards two by two", "[topology]") {
   CHECK(t.local(2, 2).kind == PathKind::phb);  // 0-2 and 1-3
 }
 
+// A third of a card's NVLink leads to each other card of its four; two of them use one third.
+TEST_CASE("bridges join cards by fours", "[topology]") {
+  const LinkCalibration links = calibration();
+  const Topology t(cluster(rtx_3090(), node(8, IntraLink::nvlink_fours, 1), 1, 8), links);
+  CHECK(t.path(0, 3).kind == PathKind::nvl);
+  CHECK(t.path(4, 6).kind == PathKind::nvl);
+  CHECK(t.path(3, 4).kind != PathKind::nvl);
+  CHECK(gb(t.local(2, 1).ring) == Approx(56.25 * 0.853 / 3));
+  CHECK(t.local(4, 1).ring > t.local(2, 1).ring);
+  CHECK(t.local(4, 1).ring > t.local(8, 1).ring);
+}
+
 TEST_CASE("NVSwitch gives every group the full rate", "[topology]") {
   const LinkCalibration links = calibration();
   const Topology t(hgx(a100()), links);
@@ -276,8 +288,9 @@ TEST_CASE("a large cluster costs the graph of one node", "[topology]") {
 
 TEST_CASE("more bandwidth is never slower, for any group of any box", "[topology]") {
   const LinkCalibration links = calibration();
-  for (const IntraLink kind : {IntraLink::nvswitch, IntraLink::nvlink_mesh, IntraLink::nvlink_pairs,
-                               IntraLink::pcie_switch, IntraLink::pcie_host})
+  for (const IntraLink kind :
+       {IntraLink::nvswitch, IntraLink::nvlink_mesh, IntraLink::nvlink_pairs,
+        IntraLink::nvlink_fours, IntraLink::pcie_switch, IntraLink::pcie_host})
     for (const PeerAccess peer : {PeerAccess::yes, PeerAccess::no}) {
       const Gpu slow = card("nvidia", 8.0, 3, 100, peer), fast = card("nvidia", 8.0, 4, 300, peer);
       const Topology a(cluster(slow, node(8, kind), 1, 8), links);
