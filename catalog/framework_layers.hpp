@@ -132,10 +132,11 @@ struct FrameworkNarrow {
   // By rows and by columns, even if a tensor has one scale. No row says so: not on cards whose
   // products read either way (settle_on).
   bool weights_twice = true;
-  bool gathers_sequence = false;  // fp8 with one scale: SP gathers 8 bits
-  bool current_scaling = false;   // fp8 with one scale: of the tensor's own largest value, which is
-                                  // looked for first
-  bool quantizes_apart = false;   // NVFP4: rows and columns of an operand by a kernel each
+  bool keeps_frozen_twice = false;  // and so of frozen weights that are stored in 8 bits
+  bool gathers_sequence = false;    // fp8 with one scale: SP gathers 8 bits
+  bool current_scaling = false;  // fp8 with one scale: of the tensor's own largest value, which is
+                                 // looked for first
+  bool quantizes_apart = false;  // NVFP4: rows and columns of an operand by a kernel each
   // MXFP8: operands of cuDNN's attention have 8 bits too (Transformer Engine's fp8_dpa), and those
   // of the head's product (Megatron Core's fp8_output_proj).
   bool attention = false, head = false;

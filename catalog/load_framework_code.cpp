@@ -105,6 +105,7 @@ FrameworkNarrow read_narrow(JsonReader& r) {
   narrow.weight_cast = r.maybe_choice("weight_cast", weight_cast_names).value_or(WeightCast::once);
   narrow.weights =
       r.maybe_choice("narrow_weights", narrow_weights_names).value_or(NarrowWeights::none);
+  narrow.keeps_frozen_twice = r.maybe_flag("keeps_frozen_transposes").value_or(false);
   narrow.gathers_sequence = r.maybe_flag("gathers_sequence_quantized").value_or(false);
   narrow.current_scaling = r.maybe_flag("current_scaling").value_or(false);
   narrow.quantizes_apart = r.maybe_flag("quantizes_apart").value_or(false);

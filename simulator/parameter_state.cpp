@@ -102,7 +102,10 @@ StoredParameter stored_base(const Workload& w, bool trainable, bool quantizable)
     p.weight = wide_arithmetic ? 4 : bytes_per_element(w.framework.formats.frozen_dtype);
     if (quantized && quantizable) {
       const QuantizationRow& stored = row(w.adapter.base);
-      p.weight = stored.bytes_per_code;
+      const FrameworkNarrow& narrow = w.framework.narrow;
+      const bool twice = w.adapter.base == Quantization::fp8 && w.compute == DType::fp8 &&
+                         narrow.keeps_frozen_twice && narrow.weights_twice;
+      p.weight = (twice ? 2 : 1) * stored.bytes_per_code;
       p.quantization_constants = stored.bytes_per_weight - stored.bytes_per_code;
     } else if (quantized && w.framework.quantized.upcasts_unquantized &&
                !w.framework.quantized.recasts_tables) {

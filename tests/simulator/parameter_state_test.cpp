@@ -453,6 +453,22 @@ TEST_CASE("frozen weights in NVFP4 lie by rows and by columns", "[parameter_stat
   CHECK(state.narrow_copies == 0);
 }
 
+// A byte each, two where the transposed copy stays and products want it.
+TEST_CASE("frozen 8-bit weights keep their transposed copies", "[parameter_state]") {
+  Workload w = pretraining(gpt(2, 64, 2), 64);
+  w.method = Method::qlora;
+  w.compute = DType::fp8;
+  w.adapter.base = Quantization::fp8;
+  LayerParameters parameters;
+  parameters.linear = 1000;
+  const auto weights = [&] { return layer_state(w, plan_of(8), parameters, false).weights; };
+  CHECK(weights() == 1000);
+  w.framework.narrow.keeps_frozen_twice = true;
+  CHECK(weights() == 2000);
+  w.framework.narrow.weights_twice = false;  // products that read either way, as Blackwell's
+  CHECK(weights() == 1000);
+}
+
 // In place of the 16-bit ones 1 or 2 bytes each; of 4 bits nobody stores weights, so that they are
 // kept beside 2,000 bytes.
 TEST_CASE("weights stored in the format of narrow products", "[parameter_state]") {
