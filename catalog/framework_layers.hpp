@@ -31,10 +31,11 @@ struct FrameworkLayers {
   // Fused kernels: the gradients of gate and up are written over them. Stated by a plugin (Liger),
   // by no row.
   bool overwrites_gate_and_up = false;
-  bool plain_activation = false;  // with eager kernels: silu is x * sigmoid(x), written out
-  bool adds_bias_apart = false;   // linears leave their bias to an operator of its own, before
-                                  // dropout, the residual's sum or an activation, each a kernel
-  bool scales_branches = false;   // a block's, by a number each, before they join the stream
+  bool keeps_narrow_gate = false;  // fused kernels: backward keeps gate and up in 8 bits
+  bool plain_activation = false;   // with eager kernels: silu is x * sigmoid(x), written out
+  bool adds_bias_apart = false;    // linears leave their bias to an operator of its own, before
+                                   // dropout, the residual's sum or an activation, each a kernel
+  bool scales_branches = false;    // a block's, by a number each, before they join the stream
   // Dropout of a branch is a function of TorchScript, whose derivative keeps the mask whatever the
   // rate.
   bool keeps_dropout_masks = false;

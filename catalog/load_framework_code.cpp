@@ -39,6 +39,7 @@ FrameworkLayers read_layers(JsonReader& r) {
   layers.delta_rule = r.maybe_choice("delta_rule", delta_rule_names).value_or(DeltaRule::kernels);
   layers.fused_norms = r.flag("fused_norms");
   layers.norms_add_residual = r.maybe_flag("norms_add_residual").value_or(false);
+  layers.keeps_narrow_gate = r.maybe_flag("keeps_narrow_gate").value_or(false);
   layers.eager_activation = r.maybe_flag("eager_activation").value_or(false);
   layers.overwrites_gate_and_up = r.maybe_flag("overwrites_gate_and_up").value_or(false);
   layers.plain_activation = r.maybe_flag("plain_activation").value_or(false);

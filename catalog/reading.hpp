@@ -118,7 +118,7 @@ struct MemoryKindReading {
 using FrameworkFlag = bool& (*)(Framework&);
 
 // Flags of a framework's row that a phrase may state, by the key that states one.
-inline constexpr std::array<std::pair<std::string_view, FrameworkFlag>, 21> stated_flags{{
+inline constexpr std::array<std::pair<std::string_view, FrameworkFlag>, 22> stated_flags{{
     {"runs_transformers", [](Framework& f) -> bool& { return f.layers.runs_transformers; }},
     {"dispatches_by_map", [](Framework& f) -> bool& { return f.experts.dispatches_by_map; }},
     {"loops_experts", [](Framework& f) -> bool& { return f.experts.loops; }},
@@ -133,6 +133,7 @@ inline constexpr std::array<std::pair<std::string_view, FrameworkFlag>, 21> stat
     {"narrow_head", [](Framework& f) -> bool& { return f.narrow.head; }},
     {"upcasts_logits", [](Framework& f) -> bool& { return f.loss.upcasts; }},
     {"fused_norms", [](Framework& f) -> bool& { return f.layers.fused_norms; }},
+    {"keeps_narrow_gate", [](Framework& f) -> bool& { return f.layers.keeps_narrow_gate; }},
     {"deterministic", [](Framework& f) -> bool& { return f.layers.deterministic; }},
     {"current_scaling", [](Framework& f) -> bool& { return f.narrow.current_scaling; }},
     {"quantizes_apart", [](Framework& f) -> bool& { return f.narrow.quantizes_apart; }},

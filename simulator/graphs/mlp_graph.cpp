@@ -60,6 +60,24 @@ TensorIndex written_out_swiglu(GraphBuilder& b, TensorIndex gate, TensorIndex up
   return out;
 }
 
+// act(gate) * up by a fused kernel, of which backward keeps an 8-bit copy of both: a kernel more in
+// either direction (Megatron-LM @d98e8a64dd megatron/core/fusions/fused_bias_swiglu.py,
+// fp8_input_store).
+TensorIndex narrow_kept_swiglu(GraphBuilder& b, TensorIndex gate, TensorIndex up,
+                               std::int64_t elements) {
+  const double n = bytes_of_elements(b, elements);
+  const double codes = as_double(2 * elements);
+  const TensorIndex out =
+      b.pointwise("swiglu", {gate, up}, {}, elements, 5 * n + codes, 7 * n + codes, 2);
+  const TensorIndex kept =
+      b.tensor_bytes("narrow_gate_and_up", 2 * elements, MemoryCategory::activations, 0);
+  Operator& op = b.last();
+  op.outputs.push_back(kept);
+  op.saves = {kept};
+  op.backward_temporary = Bytes(2 * elements * b.element());
+  return out;
+}
+
 // act(gate) * up. One fused kernel reads both and writes one; eager runs two, and keeps act(gate),
 // as two compiled graphs do (`cut`). Where the MLP is one function, the kernel of backward writes
 // over what it reads: the product over its gradient, both gradients over gate and up.
@@ -73,6 +91,8 @@ TensorIndex gated_activation(GraphBuilder& b, TensorIndex gate, TensorIndex up,
     return out;
   }
   if (!b.eager() && !b.workload().framework.layers.eager_activation && !cut) {
+    if (b.workload().framework.layers.keeps_narrow_gate)
+      return narrow_kept_swiglu(b, gate, up, elements);
     const TensorIndex out =
         b.pointwise("swiglu", {gate, up}, {gate, up}, elements, 3 * n, 5 * n, 1);
     b.last().in_place_gradient = overwrites_gate_and_up(b);

@@ -84,6 +84,8 @@ TEST_CASE("every layer's allocation stream balances under every policy", "[layer
       w.framework.loss.kind = LossKind::dense_fp32_output;
       workloads.push_back(w);
       w.framework.loss.kind = LossKind::fused_linear;
+      w.framework.layers.keeps_narrow_gate = true;
+      workloads.push_back(w);
       w.model.moe = MixtureOfExperts{8, 2, 128, 64, true, 0, 1};
       workloads.push_back(w);
     }
@@ -123,6 +125,21 @@ TEST_CASE("gradients that are written over gate and up open nothing", "[layer_sc
   CHECK(opened(KernelStyle::fused, false) - opened(KernelStyle::fused, true) == 2 * 2 * 64 * 704);
   for (const KernelStyle style : {KernelStyle::eager, KernelStyle::compiled})
     CHECK(opened(style, true) == opened(style, false));
+}
+
+// 64 tokens of 704 values of gate and of up: 2 bytes each, or 1.
+TEST_CASE("gate and up kept in 8 bits take half", "[layer_script]") {
+  Workload w = pretraining(llama(4, 256, 8, 4, 704, 1000), 64);
+  w.framework.layers.kernels = KernelStyle::fused;
+  const auto saved = [&w] {
+    const LayerGraph graph = block_graph(w, plan_of(1), {});
+    ScriptOptions options;
+    options.runs_again.assign(graph.operators.size(), false);
+    return layer_script(graph, options).saved_bytes;
+  };
+  const std::int64_t wide = saved();
+  w.framework.layers.keeps_narrow_gate = true;
+  CHECK(wide - saved() == 2 * 64 * 704);
 }
 
 TEST_CASE("a joined checkpoint keeps one input for several blocks", "[layer_script]") {
