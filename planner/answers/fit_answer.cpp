@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/advice/advice_faster.hpp"
 #include "planner/answers/plan_starts.hpp"
 #include "planner/choice/workload_choice.hpp"
 #include "planner/figures.hpp"
@@ -149,9 +150,13 @@ Bytes states_of_last(const std::vector<FitAnswer>& answers) {
   return model_states(last);
 }
 
-// `advised`: the verdict that the advice is about.
-void append(FitAnswers& all, Method method, MethodChoices choices,
-            const std::vector<Advice>& advice, Verdict advised) {
+// What is told of a method's first card. `advised`: the verdict that the advice is about.
+struct AdviceOfFirst {
+  std::vector<Advice> advice, faster;
+  Verdict advised = Verdict::fits;
+};
+
+void append(FitAnswers& all, Method method, MethodChoices choices, AdviceOfFirst of_first) {
   Problems problems;
   for (std::size_t i = 0; i < choices.chosen.size(); ++i) {
     Result<ChosenPlan>& chosen = *choices.chosen[i];
@@ -162,7 +167,8 @@ void append(FitAnswers& all, Method method, MethodChoices choices,
     all.answers.push_back(answer_for(method, i, *std::move(chosen)));
     FitAnswer& a = all.answers.back();
     a.model_states = states_of_last(all.answers);
-    if (a.chosen.verdict == advised) a.advice = advice;
+    if (a.chosen.verdict == of_first.advised) a.advice = of_first.advice;
+    if (i == choices.first) a.faster = std::move(of_first.faster);
   }
   if (!problems.empty()) all.unplanned.push_back({method, std::move(problems)});
 }
@@ -238,7 +244,7 @@ FitAnswers fit_answers(const ResolvedRequest& request, FitTold told) {
     }
     return plans;
   };
-  std::vector<std::vector<Advice>> advice(n);
+  std::vector<AdviceOfFirst> advice(n);
   std::vector<std::optional<std::vector<std::string>>> warnings(n);  // of first cards that fit
   std::vector<std::optional<std::string>> started(n);                // the same
   // One more than cores: where one waits for a first card, the others still fill them. All at once
@@ -252,7 +258,9 @@ FitAnswers fit_answers(const ResolvedRequest& request, FitTold told) {
     if (task < n && fits(firsts[i]))  // the longest plays
       started[i] = started_by(request, request.methods[i], firsts[i]);
     else if (n <= task && task < 2 * n)
-      advice[i] = advice_for(request, request.methods[i], first, firsts[i], known());
+      advice[i] = {advice_for(request, request.methods[i], first, firsts[i], known()),
+                   advise_faster(request, request.methods[i], request.clusters[first], firsts[i]),
+                   firsts[i].verdict};
     else if (2 * n <= task && task < 3 * n)
       choose_for_others(request, request.methods[i], first, told, choices[i].chosen);
     else if (3 * n <= task && fits(firsts[i]))
@@ -261,7 +269,7 @@ FitAnswers fit_answers(const ResolvedRequest& request, FitTold told) {
   FitAnswers all;
   all.answers.reserve(n * request.clusters.size());
   for (std::size_t i = 0; i < n; ++i)
-    append(all, request.methods[i], std::move(choices[i]), advice[i], firsts[i].verdict);
+    append(all, request.methods[i], std::move(choices[i]), std::move(advice[i]));
   on_all_cores(n, [&](std::size_t i) {
     FitAnswer* const shown = first_fitting(all, request.methods[i]);
     if (shown == nullptr) return;

@@ -31,6 +31,12 @@ Json advice_json(const Advice& a) {
   return j;
 }
 
+Json list_json(const std::vector<Advice>& advice) {
+  Json list = Json::array();
+  for (const Advice& a : advice) list.push_back(advice_json(a));
+  return list;
+}
+
 // What --samples or --tokens asks for; the text states the hours of 1,000 sequences where neither
 // does.
 std::optional<std::int64_t> tokens_asked(const ResolvedRequest& r) {
@@ -61,8 +67,6 @@ std::vector<std::string_view> targets_of(const ResolvedRequest& r, const FitAnsw
 Json answer_json(const ResolvedRequest& r, const FitAnswer& a, std::vector<PlayedStart>& played) {
   const Forecast& f = a.chosen.forecast;
   const StageForecast& s = f.worst();
-  Json advice = Json::array();
-  for (const Advice& x : a.advice) advice.push_back(advice_json(x));
   Json j = {{"method", name(a.method)},
             {"gpu", a.gpu},
             {"verdict", verdict_name(a.chosen.verdict)},
@@ -82,7 +86,8 @@ Json answer_json(const ResolvedRequest& r, const FitAnswer& a, std::vector<Playe
             {"trust", trust_name(f.trust)},
             {"warnings", a.warnings},
             {"notes", a.chosen.notes},
-            {"advice", advice}};
+            {"advice", list_json(a.advice)},
+            {"faster", list_json(a.faster)}};
   if (f.tokens_per_s > 0) {  // else its step is too long to be forecast
     j["step_time_s"] = step_time_json(f.step_time);
     j["tokens_per_s"] = json_number(f.tokens_per_s);

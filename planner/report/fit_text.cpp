@@ -212,6 +212,26 @@ std::string time_change(double ratio) {
   return sentence(shown_percent(ratio - 1), " time per token");
 }
 
+// `step`: told before how much that changes.
+std::string advice_line(const Advice& x, const FitAnswer& a, const std::string& step) {
+  std::string text =
+      sentence("    - ", x.change, ": ", shown_gib(x.needed), x.needed < x.device ? " + cache" : "",
+               " per GPU", x.verdict == Verdict::tight ? ", tightly (" : " (",
+               x.memory_effect > Bytes(0) ? "+" : "", shown_difference(x.memory_effect), ")", step);
+  if (x.time_ratio) text += sentence(", ", time_change(*x.time_ratio));
+  return text + sentence("; plan ", x.plan, run_by(x, a), "\n");
+}
+
+std::string faster_text(const FitAnswer& a) {
+  std::string text;
+  for (const Advice& x : a.faster) {
+    text += text.empty() ? "  what would make it faster\n" : "";
+    text += advice_line(x, a, sentence(", ", shown_time(x.step_time.expected), " a step"));
+    if (x.request) text += sentence("      in full: ", spoken_request("fit", *x.request), "\n");
+  }
+  return text;
+}
+
 std::string advice_text(const FitAnswer& a) {
   const bool tight = a.chosen.verdict == Verdict::tight;
   if (a.advice.empty())
@@ -222,14 +242,7 @@ std::string advice_text(const FitAnswer& a) {
                  "memory\n";
   std::string text =
       sentence("  what would ", tight ? "leave room" : "make it fit", ", smallest change first\n");
-  for (const Advice& x : a.advice) {
-    text += sentence("    - ", x.change, ": ", shown_gib(x.needed),
-                     x.needed < x.device ? " + cache" : "", " per GPU",
-                     x.verdict == Verdict::tight ? ", tightly (" : " (",
-                     x.memory_effect > Bytes(0) ? "+" : "", shown_difference(x.memory_effect), ")");
-    if (x.time_ratio) text += sentence(", ", time_change(*x.time_ratio));
-    text += sentence("; plan ", x.plan, run_by(x, a), "\n");
-  }
+  for (const Advice& x : a.advice) text += advice_line(x, a, "");
   if (const auto& first = a.advice.front().request)
     text += sentence("  the first in full: ", spoken_request("fit", *first), "\n");
   return text;
@@ -298,7 +311,7 @@ std::string method_part(const ResolvedRequest& r, Method method,
       text += sentence("  warning: ", warning, "\n");
     for (const std::string& note : (*good)->chosen.notes) text += sentence("  note: ", note, "\n");
     return text + sentence("  note: ", (*good)->started, "\n") + advice_text(**good) +
-           reach_part(r, list) + asked_text(r, **good);
+           faster_text(**good) + reach_part(r, list) + asked_text(r, **good);
   }
   const FitAnswer& a = *list.front();
   const Workload& w = a.chosen.question.workload;

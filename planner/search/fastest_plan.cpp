@@ -35,9 +35,6 @@ Result<ChosenPlan> whole_forecast(const PlanTrial& s, const Tried& t) {
 
 namespace {
 
-// Another plan is told of where the one that is chosen takes this many times as long: a preference.
-constexpr double worth_a_note = 1.2;
-
 // One that fits, with its step.
 struct Timed {
   const Tried* plan;

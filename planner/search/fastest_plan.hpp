@@ -5,6 +5,9 @@
 
 namespace shardwise {
 
+// Another plan is told of where the one that is chosen takes this many times as long: a preference.
+inline constexpr double worth_a_note = 1.2;
+
 // Everything about a plan. A problem where its step is too long to be forecast, unless memory alone
 // says no.
 Result<ChosenPlan> whole_forecast(const PlanTrial& s, const Tried& t);

@@ -276,6 +276,14 @@ Problems no_plan(const PlanTrial& s) {
                     below + gpus)}};
 }
 
+// A play goes on to its end only where the tensors fit. Operators that were searched for would be
+// others in other blocks.
+void keep_fragmented(const PlanTrial& s, ChosenPlan& best) {
+  for (const Missed& m : s.missed)
+    if (m.plays != nullptr && m.chosen == nullptr && !m.for_its_host)
+      best.fragmented.push_back(m.plan);
+}
+
 // A plan whose operators are searched for takes as long as a hundred others.
 bool searched(const ResolvedRequest& r) {
   return r.asked.recompute && recompute_policy(*r.asked.recompute)->row->searched;
@@ -308,6 +316,7 @@ Result<ChosenPlan> choose_plan(const ResolvedRequest& request, Method method,
     ChosenPlan& best = *found;
     if (s.kept == Kept::untellable) note_what_no_launch_file_says(best, *s.target);
     note_odd_batch(s, best);
+    keep_fragmented(s, best);
     if (request.host_ram_stated && looked != Looked::fitting) note_host_bound(s, best);
     return found;
   }

@@ -29,6 +29,9 @@ struct ChosenPlan {
   Verdict verdict = Verdict::does_not_fit;
   std::vector<std::string> notes;
   int considered = 0;  // plans forecast or ruled out by their model states (Looked)
+  // Where one fits: of those that were looked at and do not, whose tensors would; the allocator's
+  // blocks do not.
+  std::vector<ParallelPlan> fragmented = {};
 };
 
 // Whether a tight plan may displace one with room to spare.

@@ -89,7 +89,7 @@ def figures_of_plans(browser, pages):
         if detail:
             check_simulation(page, detail["simulation"])
         for plan in plans:
-            for advice in plan.get("advice", []):
+            for advice in plan.get("advice", []) + plan.get("faster", []):
                 assert advice["change"] in page.find("#plans").text, advice["change"]
 
 

@@ -61,9 +61,11 @@ S.pareto = (plans) => {
   }, 340, null);
 };
 
-S.advice = (plans) => plans.filter((p) => S.list(p.advice).length).map((p) => S.el("div", {},
-  S.el("h3", {}, p.verdict === "tight" ? "What would leave room: " : "What would make it fit: ", S.name(S.labelOf(p))),
-  S.table("advice-" + plans.indexOf(p), p.advice, [
+S.advice = (plans) => S.adviceOf(plans, "advice", (p) => p.verdict === "tight" ? "What would leave room: " : "What would make it fit: ")
+  .concat(S.adviceOf(plans, "faster", () => "What would make it faster: "));
+S.adviceOf = (plans, key, title) => plans.filter((p) => S.list(p[key]).length).map((p) => S.el("div", {},
+  S.el("h3", {}, title(p), S.name(S.labelOf(p))),
+  S.table(key + "-" + plans.indexOf(p), p[key], [
     { key: "change", title: "change", word: true }, { key: "verdict", title: "verdict", word: true, cell: (r) => S.verdict(r.verdict) },
     { key: "needed_gib", title: "needs per GPU", show: S.gib }, { key: "memory_effect_gib", title: "effect", show: S.gib },
     { key: "time_ratio", title: "time per token", show: (v) => S.digits(v) + " x" }, { key: "plan", title: "plan", word: true, cell: (r) => S.plan(r.plan || "") }])));
