@@ -27,7 +27,9 @@ struct FrameworkAdapters {
   bool compiled = true;
   bool on_experts = false;    // adapters on the MLP are on every routed expert as well
   bool sums_experts = false;  // ... where all experts are one tensor, by their sum with it
-  bool on_head = false;       // "head" among the targets is an adapter beside it
+  // Projections that read one tensor (q, k and v; gate and up) are one linear with one adapter.
+  bool on_joined = false;
+  bool on_head = false;  // "head" among the targets is an adapter beside it
   // A module that is trained whole is a copy beside the frozen one (PEFT modules_to_save).
   bool keeps_replaced_modules = false;
 };

@@ -182,6 +182,7 @@ FrameworkAdapters read_adapters(JsonReader& r) {
   adapters.targets = r.text("adapter_targets");
   adapters.dropout = r.number("adapter_dropout", 0, 1);
   adapters.fused = r.maybe_flag("fuses_adapters").value_or(false);
+  adapters.on_joined = r.maybe_flag("adapts_joined_projections").value_or(false);
   adapters.compiled = r.maybe_flag("compiles_adapters").value_or(true);
   adapters.on_experts = r.maybe_flag("adapts_experts").value_or(false);
   adapters.sums_experts = r.maybe_flag("sums_expert_adapters").value_or(false);

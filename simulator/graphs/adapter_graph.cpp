@@ -147,7 +147,8 @@ TensorIndex GraphBuilder::add_adapter(std::string_view name, TensorIndex x, Tens
       copies * (rank * (in + out) + (dora ? out : 0));
   graph_.parameters.modules += 2;  // A and B
   // One projection has one adapter.
-  TensorIndex seen = own_code().fused_qkv && adapted_ == x ? adapted_seen_ : x;
+  const bool joined = own_code().fused_qkv || framework.adapters.on_joined;
+  TensorIndex seen = joined && adapted_ == x ? adapted_seen_ : x;
   const bool reads = input == AdapterInput::copied || input == AdapterInput::shared;
   if (seen == x && (casts || (reads && workload_.adapter.dropout > 0)))
     seen = prepared(*this, x, {rows, in, width, casts, casts && !wide});

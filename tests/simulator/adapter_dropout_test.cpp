@@ -1,4 +1,5 @@
 // What dropout in front of a low-rank adapter moves.
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <variant>
@@ -48,6 +49,22 @@ TEST_CASE("dropout before an adapter moves what was copied, and a mask", "[adapt
     CHECK(input_work(DType::bf16, false, 0, pass) == Work{0, 0});
     CHECK(input_work(DType::bf16, false, 0.05, pass) == Work{5, 1});
   }
+}
+
+// q, k and v are one linear with one adapter, or three: each adapter's input is dropped apart.
+TEST_CASE("one adapter on joined projections drops its input once", "[adapter_dropout]") {
+  Workload w = pretraining(llama(2, dropped_width, 16, 4, 2816, 32000), dropped_tokens);
+  w.method = Method::lora;
+  w.framework.adapters.dtype = DType::bf16;
+  w.adapter.dropout = 0.1;
+  w.adapter.targets = {true, true, true, false, false, false, false, false, false};
+  const auto inputs = [&w] {
+    const LayerGraph graph = block_graph(w, plan_of(1), {});
+    return std::ranges::count(graph.operators, "adapter_input", &Operator::name);
+  };
+  CHECK(inputs() == 3);
+  w.framework.adapters.on_joined = true;
+  CHECK(inputs() == 1);
 }
 
 }  // namespace shardwise
