@@ -21,7 +21,7 @@ struct FitAnswer {
   ChosenPlan chosen;
   Bytes model_states;  // of the whole model, once
   std::vector<Advice> advice;
-  std::vector<Advice> faster;  // of a method's first card that fits (advise_faster)
+  std::vector<Advice> faster;         // of a method's first card that fits (advise_faster)
   std::vector<std::string> warnings;  // as `plan` gives them, of a method's first card that fits
   std::string started;  // of a method's first card that fits: which launch targets start its plan
   std::optional<LengthOutlook> lengths;  // where asked about, of a method's first card that fits

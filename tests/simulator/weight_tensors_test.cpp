@@ -83,7 +83,8 @@ TEST_CASE("Megatron Core steps tensor by tensor what a rank has a range of", "[w
   CHECK(more(0) == Approx(24 * 10e-6));
 }
 
-// 18 weights of 8 bits, each by the time of so many operators; none where 16 bits are kept beside them.
+// 18 weights of 8 bits, each by the time of so many operators; none where 16 bits are kept beside
+// them.
 TEST_CASE("weights kept in MXFP8 are cast one by one after a step", "[weight_tensors]") {
   GroupedRun m(DType::mxfp8);
   const double stored = m.per_step();
