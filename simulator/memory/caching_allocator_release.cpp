@@ -130,7 +130,11 @@ void CachingAllocator::release_segment(BlockPool& pool, BlockId block) {
 
 void CachingAllocator::raise_capacity() {
   require(failure_ && memory_.capacity().has_value(), "a capacity has refused a request");
-  memory_.raise_capacity(memory_.reserved() + failure_->segment);
+  // Segments that grow are mapped by whole pages, of which one is more than what CUDA is asked for.
+  const BlockPool& pool = pools_[is_small(rounded(failure_->request)) ? 0 : 1];
+  const Bytes missed = settings_.expandable_segments ? round_up(failure_->segment, pool.page_size())
+                                                     : failure_->segment;
+  memory_.raise_capacity(memory_.reserved() + missed);
 }
 
 std::optional<Bytes> CachingAllocator::limit() const {

@@ -158,4 +158,16 @@ TEST_CASE("the process limit is held against segment sizes, not against the page
 }
 
 }  // namespace
+// 20 of 30 MiB are mapped, in one page. 21 MiB are two pages more, where 22 would be asked of CUDA
+// without them: with 20 + 2 x 20 = 60 MiB there is room.
+TEST_CASE("a capacity is raised by the pages that the latest request missed") {
+  CachingAllocator a(expandable(), Bytes(30 << 20));
+  REQUIRE(a.allocate(Bytes(20 << 20)));
+  REQUIRE_FALSE(a.allocate(Bytes(21 << 20)));
+  a.raise_capacity();
+  CHECK(*a.capacity() == Bytes(60 << 20));
+  CHECK(a.allocate(Bytes(21 << 20)));
+  CHECK(a.reserved() == Bytes(60 << 20));
+}
+
 }  // namespace shardwise
