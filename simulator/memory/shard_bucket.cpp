@@ -30,7 +30,7 @@ void ShardBucket::reduce() {
 }
 
 void ShardBucket::inspect_part() const {
-  constexpr std::int64_t at_once = 250'000'000;  // elements
+  constexpr std::int64_t at_once = 250'000'000;  // elements: its buffer_size
   Holding part = ledger_.open(2 * longest_, MemoryCategory::gradients, stream_);
   Holding in_double =
       ledger_.open(8 * std::min(longest_, at_once), MemoryCategory::gradients, stream_);
